@@ -1,0 +1,55 @@
+"""kernelrules: kernel machines and rule learners over plain arrays.
+
+    arrays -> check -> core (nogil, compiled) -> results -> functions on results
+
+Submodules: `kernels` (kernels, Gram matrices, feature maps), `datasets`. `cython_api` is the surface for other
+compiled code, with `get_include()` for its header.
+"""
+
+from importlib import metadata as _metadata
+from pathlib import Path as _Path
+
+try:
+    from kernelrules import datasets, kernels
+except ModuleNotFoundError as _error:
+    if _error.name is None or not _error.name.startswith("kernelrules."):
+        raise
+    raise ImportError(
+        f"{_error.name} is not compiled in {_Path(__file__).parent}: run `pip install -e .` in the source folder, "
+        "or start Python elsewhere to use the installed package"
+    ) from _error
+
+from kernelrules.kernels import RBF, Laplacian, Linear, Polynomial, Precomputed, Sigmoid, gram
+
+__version__ = _metadata.version("kernelrules")
+
+__all__ = [
+    "RBF",
+    "Laplacian",
+    "Linear",
+    "Polynomial",
+    "Precomputed",
+    "Sigmoid",
+    "__version__",
+    "datasets",
+    "get_include",
+    "gram",
+    "kernels",
+]
+
+
+def get_include() -> str:
+    """The folder to give to a C compiler for `#include "kernelrules/api.h"`.
+
+    Returns
+    -------
+    str
+        An absolute path.
+
+    Examples
+    --------
+    >>> import os, kernelrules
+    >>> os.path.exists(os.path.join(kernelrules.get_include(), "kernelrules", "api.h"))
+    True
+    """
+    return str(_Path(__file__).parent / "include")

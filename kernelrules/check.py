@@ -1,0 +1,367 @@
+"""Checks of what users pass in: the one place that coerces, and that refuses.
+
+Arrays, data frames and sparse matrices become one of two plain forms that the compiled core reads: an ndarray of
+float32 or float64 whose rows have no gaps, or a `Csr`. Everything that can be refused is refused here, with the
+argument's name, what was wrong and where.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+import os
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+__all__ = [
+    "Csr", "DtypeError", "fewer_columns", "fits_memory", "float_type", "free_memory", "generator", "matrix", "output",
+    "pair", "positive", "real", "whole",
+]
+
+_FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
+_ALWAYS_FITS = 1 << 26  # bytes; below this nobody needs to ask the system how much is free
+
+
+class DtypeError(TypeError, ValueError):
+    """Data of a type that cannot be computed with: objects, strings, complex numbers.
+
+    A TypeError by nature; also a ValueError, which is what NumPy and scikit-learn raise for the same data.
+    """
+
+
+@dataclass(frozen=True)
+class Csr:
+    """Sparse rows as the core reads them: columns ascending and unique in a row, int32; positions in Py_ssize_t."""
+
+    data: np.ndarray
+    indices: np.ndarray
+    indptr: np.ndarray
+    n_features: int
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return len(self.indptr) - 1, self.n_features
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Of the entries."""
+        return self.data.dtype
+
+    def toscipy(self) -> sparse.csr_array:
+        """The same as scipy's type, sharing the arrays."""
+        return sparse.csr_array((self.data, self.indices, self.indptr), shape=self.shape)
+
+    def columns(self) -> Csr:
+        """The transpose: rows become columns."""
+        by_column = self.toscipy().tocsc()
+        return Csr(
+            by_column.data, by_column.indices.astype(np.intc, copy=False), by_column.indptr.astype(np.intp), len(self)
+        )
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+
+# ---- numbers ----------------------------------------------------------------------------------------------------
+
+
+def real(value: Any, name: str) -> float:
+    """A finite real number as a float."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (numbers.Real, np.floating, np.integer)):
+        raise TypeError(f"{name} must be a number, got {value!r}")
+    if not math.isfinite(value):
+        raise ValueError(f"{name} must be finite, got {value!r}")
+    return float(value)
+
+
+def positive(value: Any, name: str) -> float:
+    """A finite number above zero as a float."""
+    number = real(value, name)
+    if number <= 0:
+        raise ValueError(f"{name} must be greater than 0, got {value!r}")
+    return number
+
+
+def whole(value: Any, name: str, least: int) -> int:
+    """A whole number, at least `least`, as an int; 3.0 passes for 3."""
+    number = real(value, name)
+    if number != int(number):
+        raise ValueError(f"{name} must be a whole number, got {value!r}")
+    if number < least:
+        raise ValueError(f"{name} must be at least {least}, got {value!r}")
+    return int(number)
+
+
+def generator(rng: Any) -> np.random.Generator:
+    """A Generator from a Generator, a seed or None (fresh entropy)."""
+    try:
+        return np.random.default_rng(rng)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"rng must be a numpy.random.Generator, a seed or None: {error}") from None
+
+
+# ---- data -------------------------------------------------------------------------------------------------------
+
+
+def float_type(dtype: Any, *inputs: Any) -> np.dtype:
+    """The float type to compute in: the one asked for, or float32 if every input is, or else float64."""
+    if dtype is not None:
+        try:
+            chosen = np.dtype(dtype)
+        except TypeError:
+            raise TypeError(f"dtype must be float32 or float64, got {dtype!r}") from None
+        if chosen not in _FLOATS:
+            raise TypeError(f"dtype must be float32 or float64, got {chosen}")
+        return chosen
+    narrow = all(getattr(a, "dtype", None) in (np.dtype(np.float16), _FLOATS[0]) for a in inputs)
+    return _FLOATS[0] if narrow else _FLOATS[1]
+
+
+def matrix(X: Any, name: str = "X", *, dtype: Any = None) -> np.ndarray | Csr:
+    """Two-dimensional, finite data, ready for the core.
+
+    Parameters
+    ----------
+    X : array, sparse matrix or data frame
+        Numbers; anything that NumPy reads as two-dimensional.
+    name : str
+        What to call it in an error.
+    dtype : float32, float64 or None
+        None keeps float32 and makes float64 of the rest.
+
+    Returns
+    -------
+    ndarray or Csr
+        A view of X where its layout allows it, else a copy.
+
+    Examples
+    --------
+    >>> matrix([[1, 2], [3, 4]])
+    array([[1., 2.],
+           [3., 4.]])
+    """
+    raw = _as_array(X, name)
+    _require_two_dimensions(raw.shape, name)
+    if raw.dtype.kind not in "fiub":
+        raise DtypeError(f"{name} must hold real numbers, got dtype {raw.dtype}")
+    chosen = float_type(dtype, raw)
+    return _csr(raw, name, chosen) if sparse.issparse(raw) else _rows(raw, name, chosen)
+
+
+def _require_two_dimensions(shape: tuple[int, ...], name: str) -> None:
+    if len(shape) != 2:
+        hint = "; one feature is reshape(-1, 1), one row reshape(1, -1)" if len(shape) == 1 else ""
+        raise ValueError(f"{name} must be two-dimensional, got shape {shape}{hint}")
+    if shape[1] == 0:
+        raise ValueError(f"{name} has no columns: its shape is {shape}")
+
+
+def pair(X: Any, Z: Any, dtype: Any = None) -> tuple[Any, Any]:
+    """X and Z of one float type and one width; Z is None where it is None or X itself."""
+    same = Z is None or Z is X or _is_same_array(X, Z)
+    if same:
+        return matrix(X, "X", dtype=dtype), None
+    chosen = float_type(dtype, _as_array(X, "X"), _as_array(Z, "Z"))
+    x, z = matrix(X, "X", dtype=chosen), matrix(Z, "Z", dtype=chosen)
+    if x.shape[1] != z.shape[1]:
+        raise ValueError(f"Z has {z.shape[1]} columns but X has {x.shape[1]}")
+    return x, z
+
+
+def output(out: Any, shape: tuple[int, ...], dtype: np.dtype, *inputs: Any, name: str = "out") -> np.ndarray:
+    """An array to write into: of the right shape and type, writeable, and apart from the inputs."""
+    if not isinstance(out, np.ndarray):
+        raise TypeError(f"{name} must be a numpy array, got {type(out).__name__}")
+    if out.shape != shape:
+        raise ValueError(f"{name} has shape {out.shape} but the result has shape {shape}")
+    if out.dtype != dtype or not out.dtype.isnative:
+        raise DtypeError(f"{name} has dtype {out.dtype} but the result has dtype {dtype}")
+    if not out.flags.writeable:
+        raise ValueError(f"{name} is read-only")
+    if not out.flags.aligned:
+        raise ValueError(f"{name} is not aligned in memory")
+    for other in inputs:
+        arrays = (other.data, other.indices, other.indptr) if sparse.issparse(other) else (other,)
+        if any(isinstance(a, np.ndarray) and np.may_share_memory(out, a) for a in arrays):
+            raise ValueError(f"{name} overlaps the input in memory")
+    return out
+
+
+def fits_memory(shape: tuple[int, ...], dtype: Any, what: str) -> None:
+    """Raise MemoryError, with the size, for an array larger than the memory that is free."""
+    n_bytes = math.prod(shape) * np.dtype(dtype).itemsize
+    if n_bytes <= _ALWAYS_FITS:
+        return
+    free = free_memory()
+    if n_bytes > free:
+        size = " × ".join(str(n) for n in shape)
+        raise MemoryError(
+            f"{what} ({size} {np.dtype(dtype)}) would take {_gigabytes(n_bytes)}; {_gigabytes(free)} are free"
+        )
+
+
+def free_memory() -> int:
+    """Bytes that this process can still get: what the system has available, within its control group's limit."""
+    free = _available_on_machine()
+    for limit, used in (
+        ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
+        ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),
+    ):
+        try:
+            with open(limit) as at_most, open(used) as now:
+                free = min(free, int(at_most.read()) - int(now.read()))
+        except (OSError, ValueError):
+            continue  # no such group, or "max": no limit
+    return max(free, 0)
+
+
+def _available_on_machine() -> int:
+    try:
+        with open("/proc/meminfo") as lines:
+            for line in lines:
+                if line.startswith("MemAvailable:"):
+                    return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return 1 << 62  # unknown: let the allocation itself decide
+
+
+def _gigabytes(n_bytes: int) -> str:
+    return f"{n_bytes / 1e9:.2f} GB"
+
+
+def _is_same_array(X: Any, Z: Any) -> bool:
+    """Whether two arrays are views of the very same numbers."""
+    if not (isinstance(X, np.ndarray) and isinstance(Z, np.ndarray)):
+        return False
+    return (X.ctypes.data, X.shape, X.strides, X.dtype) == (Z.ctypes.data, Z.shape, Z.strides, Z.dtype)
+
+
+def _as_array(X: Any, name: str) -> Any:
+    """X as an ndarray or a sparse matrix, without a look at its numbers."""
+    if isinstance(X, np.ma.MaskedArray):
+        if np.ma.is_masked(X):
+            raise ValueError(f"{name} has masked entries, first at {tuple(int(i) for i in np.argwhere(X.mask)[0])}")
+        return X.data
+    if isinstance(X, np.ndarray) or sparse.issparse(X):
+        return X
+    if hasattr(X, "to_numpy") and hasattr(X, "columns"):
+        return _frame(X, name)
+    try:
+        return np.asarray(X)
+    except ValueError as error:
+        raise ValueError(f"{name} is not a rectangular array: {error}") from None
+
+
+def _frame(X: Any, name: str) -> np.ndarray:
+    """A data frame's numbers; nullable columns give NaN for missing."""
+    plain = X.to_numpy()
+    if plain.dtype.kind != "O":
+        return plain
+    columns = []
+    for column in X.columns:
+        values = X[column].to_numpy()
+        if values.dtype.kind not in "fiub":
+            try:
+                values = X[column].to_numpy(dtype=np.float64, na_value=np.nan)
+            except (TypeError, ValueError):
+                raise DtypeError(f"column {column!r} of {name} does not hold numbers") from None
+        columns.append(values)
+    return np.column_stack(columns)
+
+
+def _rows(raw: np.ndarray, name: str, dtype: np.dtype) -> np.ndarray:
+    _refuse_nonfinite(raw, name)
+    array = _cast(raw, name, dtype)
+    itemsize = array.itemsize
+    no_gaps = array.strides[1] == itemsize or array.shape[1] == 1
+    apart = array.strides[0] >= array.shape[1] * itemsize or array.shape[0] <= 1
+    if not (no_gaps and apart and array.strides[0] % itemsize == 0 and array.flags.aligned):
+        array = np.ascontiguousarray(array)
+    return array.reshape(array.shape) if type(array) is not np.ndarray else array
+
+
+def _cast(raw: np.ndarray, name: str, dtype: np.dtype) -> np.ndarray:
+    if raw.dtype == dtype and raw.dtype.isnative:
+        return np.asarray(raw)
+    with np.errstate(over="ignore"):
+        array = np.asarray(raw, dtype=dtype)
+    if dtype.itemsize < raw.dtype.itemsize and not np.isfinite(array).all():
+        place = np.argwhere(~np.isfinite(array))[0]
+        raise ValueError(f"{name} does not fit {dtype} at {_place(place)}: {raw[tuple(place)]!r}")
+    return array
+
+
+def _place(position: np.ndarray) -> str:
+    return f"row {position[0]}, column {position[1]}" if len(position) == 2 else f"entry {position[0]}"
+
+
+def _refuse_nonfinite(array: np.ndarray, name: str) -> None:
+    if array.dtype.kind != "f":
+        return
+    with np.errstate(all="ignore"):
+        if np.isfinite(array.sum()):  # one pass without a mask; a sum that overflows proves nothing
+            return
+    for start in range(0, len(array), 4096):
+        bad = np.argwhere(~np.isfinite(array[start : start + 4096]))
+        if len(bad):
+            row, column = bad[0][0] + start, bad[0][1]
+            raise ValueError(f"{name} holds {array[row, column]} at row {row}, column {column}")
+
+
+# ---- sparse data ------------------------------------------------------------------------------------------------
+
+
+def _csr(raw: Any, name: str, dtype: np.dtype) -> Csr:
+    source = raw.tocsr()
+    n_rows, n_columns = source.shape
+    data, indices, indptr = source.data, source.indices, source.indptr
+    if len(indptr) != n_rows + 1 or indptr[0] != 0 or (np.diff(indptr) < 0).any():
+        raise ValueError(f"{name} is not a valid CSR matrix: its indptr does not ascend from 0")
+    n_entries = int(indptr[-1])
+    if n_entries > min(len(indices), len(data)):
+        raise ValueError(f"{name} is not a valid CSR matrix: its indptr points past the entries")
+    data, indices = data[:n_entries], indices[:n_entries]
+    outside = np.flatnonzero((indices < 0) | (indices >= n_columns))
+    if len(outside):
+        row = int(np.searchsorted(indptr, outside[0], side="right")) - 1
+        raise ValueError(f"{name} is not a valid CSR matrix: column {indices[outside[0]]} in row {row}")
+    starts = np.zeros(n_entries + 1, dtype=bool)
+    starts[indptr] = True
+    if (np.diff(indices) <= 0)[~starts[1:n_entries]].any():  # unsorted, or a column twice in a row
+        canonical = sparse.csr_array((data, indices, indptr), shape=source.shape, copy=True)
+        canonical.sum_duplicates()
+        data, indices, indptr = canonical.data, canonical.indices, canonical.indptr
+    if data.dtype.kind == "f" and not np.isfinite(data).all():
+        entry = int(np.flatnonzero(~np.isfinite(data))[0])
+        row = int(np.searchsorted(indptr, entry, side="right")) - 1
+        raise ValueError(f"{name} holds {data[entry]} at row {row}, column {indices[entry]}")
+    data = np.ascontiguousarray(_cast(data, name, dtype))
+    if n_columns <= np.iinfo(np.intc).max:
+        indices = indices.astype(np.intc, copy=False)
+    return Csr(data, np.ascontiguousarray(indices), np.ascontiguousarray(indptr, dtype=np.intp), n_columns)
+
+
+def fewer_columns(x: Any, z: Any) -> tuple[Any, Any]:
+    """Renumber the columns of sparse data that has far more of them than entries: no kernel sees the empty ones.
+
+    The core keeps an array of one position a column, and its column numbers are int32.
+    """
+    operands = [a for a in (x, z) if a is not None]
+    if not all(isinstance(a, Csr) for a in operands):
+        return x, z
+    n_entries = sum(len(a.data) for a in operands)
+    if x.n_features <= 4 * n_entries + 1024:
+        return x, z
+    used = np.unique(np.concatenate([a.indices for a in operands]))
+    renumbered = [
+        Csr(a.data, np.searchsorted(used, a.indices).astype(np.intc), a.indptr, max(len(used), 1)) for a in operands
+    ]
+    return renumbered[0], renumbered[1] if z is not None else None

@@ -1,0 +1,43 @@
+# The dense Gram builder, for callers inside core and for cython_api.
+
+from kernelrules.core.simd cimport kr_finish
+from kernelrules.core.status cimport kr_kernel
+from kernelrules.core.types cimport real_t
+
+
+cdef struct Operand:            # n rows of data, `stride` numbers apart, and what was made of them once
+    const void *data
+    Py_ssize_t n
+    Py_ssize_t stride
+    void *slivers               # factor·(row - centre) in the layout of simd_body.h; NULL where tiles make their own
+    void *norms                 # squared lengths of the same; NULL unless the kernel is the RBF
+
+cdef struct Plan:
+    Operand x
+    Operand z                   # is x where symmetric
+    Py_ssize_t n_features
+    Py_ssize_t n_tiles
+    Py_ssize_t tiles_across
+    Py_ssize_t sliver           # rows in a sliver
+    const void *simd            # the table of vectorised kernels
+    bint symmetric
+    bint unit_diagonal
+    bint streamed               # whether the result is written past the caches
+    int sum                     # what is added up over the features
+    double gamma
+    double factor               # data are multiplied by it before that
+    double *centre              # and this is subtracted before that; NULL: nothing
+    kr_finish finish            # what is made of the sum
+
+cdef bint kernel_is_valid(const kr_kernel *kernel) noexcept nogil
+cdef void touch_pages(char *out, Py_ssize_t n_bytes, int n_threads) noexcept nogil
+cdef int finish_of(const kr_kernel *kernel) noexcept nogil
+cdef int plan_gram(Plan *plan, const real_t *x, Py_ssize_t n_x, Py_ssize_t stride_x, const real_t *z, Py_ssize_t n_z,
+                   Py_ssize_t stride_z, Py_ssize_t n_features, const kr_kernel *kernel, int level,
+                   int n_threads) noexcept nogil
+cdef int run_tiles(const Plan *plan, Py_ssize_t first, Py_ssize_t last, real_t *out, Py_ssize_t stride_out,
+                   int n_threads) noexcept nogil
+cdef void free_plan(Plan *plan) noexcept nogil
+cdef int fill_gram(const real_t *x, Py_ssize_t n_x, Py_ssize_t stride_x, const real_t *z, Py_ssize_t n_z,
+                   Py_ssize_t stride_z, Py_ssize_t n_features, const kr_kernel *kernel, real_t *out,
+                   Py_ssize_t stride_out, int n_threads) noexcept nogil

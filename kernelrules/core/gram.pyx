@@ -1,0 +1,421 @@
+"""Gram matrices of dense data, K[i, j] = k(x_i, z_j), by square tiles spread over threads.
+
+Each tile is made in a buffer that stays in the second-level cache: sums over the features by register blocks (inner
+products, or powers of differences), then the kernel's function in place, then one write of the result and, where Z is
+X, of its mirror image: only tiles on or below the diagonal are computed, so the matrix is exactly symmetric.
+
+RBF expands |x-z|² = |x|² + |z|² - 2x·z on data moved to a common centre and scaled by sqrt(gamma). The expansion loses
+a few ulp of |x|² + |z|²; tiles in which that exceeds `SAFE_NORM`, and in which an entry does not vanish anyway, are
+made again from the differences x - z. The Laplacian kernel is always made from the differences.
+
+Invariant: the tiles, and all arithmetic inside one, depend on the shapes alone and never on the number of threads, so
+any number of threads gives the same bits.
+"""
+
+from cython.parallel cimport prange, threadid
+from libc.math cimport floor, frexp, isfinite, ldexp, sqrt
+from libc.stdint cimport uintptr_t
+from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memcpy, memset
+
+from kernelrules.core.machine cimport simd_level
+from kernelrules.core.simd cimport (
+    KR_FINISH_EXP, KR_FINISH_LINEAR, KR_FINISH_POLYNOMIAL, KR_FINISH_RBF, KR_FINISH_SIGMOID, KR_SUM_ADD, KR_SUM_LOWER,
+    KR_SUM_MAGNITUDES, KR_SUM_PRODUCTS, KR_SUM_SQUARES, finish_row, kr_finish, pack, pick, sliver_rows, stream_fence,
+    stream_row, sums, transpose,
+)
+from kernelrules.core.status cimport (
+    BAD_ARGUMENT, LAPLACIAN, LINEAR, NO_MEMORY, OK, POLYNOMIAL, RBF, SIGMOID, kr_kernel,
+)
+from kernelrules.core.types cimport real_t
+
+from kernelrules.core.status import raise_for_status
+
+cdef extern from "Python.h":
+    int PyErr_CheckSignals() except -1
+
+cdef enum:
+    TILE = 240                  # rows and columns of a tile, a multiple of every sliver: 460 kB in float64
+    DEPTH = 256                 # features summed at a time: two slivers stay in first-level cache, and partial sums
+    #                             keep rounding errors from piling up
+    CENTRE_ROWS = 512           # rows that decide the centre: it has to be near, not exact
+    KEPT_BYTES = 24 << 20       # largest operand that is kept in slivers; of a larger one each tile makes its own
+    STRIP = 16                  # columns of a tile that are mirrored at a time, in first-level cache
+    STREAM_BYTES = 8 << 20      # results above this go past the caches
+    PAGE = 4096
+    LARGE_PAGE = 2 << 20
+    ALIGNMENT = 64
+    MOST_SLIVER = 64            # no level has longer slivers
+    AIR = 100000000             # nanoseconds of work between two looks at signals and the callback
+
+# |x|² + |z|² (scaled and centred) up to which expanding |x-z|² is accurate enough. Measured on data of many kinds, its
+# error stays below 3 ulp of that size, hence K's relative error below 240 ulp: 6e-14 in float64, 3e-5 in float32.
+cdef double SAFE_NORM = 80.0
+
+
+# ---- what is computed once -------------------------------------------------------------------------------------
+
+cdef bint kernel_is_valid(const kr_kernel *kernel) noexcept nogil:
+    if kernel.kind == LINEAR:
+        return True
+    if not (isfinite(kernel.gamma) and kernel.gamma > 0):
+        return False
+    if kernel.kind == POLYNOMIAL:
+        return kernel.degree >= 0 and isfinite(kernel.coef0)
+    if kernel.kind == SIGMOID:
+        return isfinite(kernel.coef0)
+    return kernel.kind == RBF or kernel.kind == LAPLACIAN
+
+
+cdef int finish_of(const kr_kernel *kernel) noexcept nogil:
+    """What is made of the sum over the features: of an inner product, or of a distance."""
+    if kernel.kind == POLYNOMIAL:
+        return KR_FINISH_POLYNOMIAL
+    if kernel.kind == SIGMOID:
+        return KR_FINISH_SIGMOID
+    if kernel.kind == LINEAR:
+        return KR_FINISH_LINEAR
+    return KR_FINISH_EXP
+
+
+cdef double exact_factor(double gamma, int power) noexcept nogil:
+    """A power of two near gamma^(1/power), at most 1: data scaled by it do not round, and sums of their differences'
+    powers do not overflow where gamma is tiny."""
+    cdef int exponent = 0
+    frexp(gamma, &exponent)
+    return min(1.0, ldexp(1.0, <int> floor(exponent / <double> power)))
+
+
+cdef void choose_sums(Plan *plan, const kr_kernel *kernel) noexcept nogil:
+    """How the kernel is put together: what is summed of which data, and what is made of the sum."""
+    plan.gamma, plan.factor, plan.sum = kernel.gamma, 1.0, KR_SUM_PRODUCTS
+    plan.finish.degree, plan.finish.gamma, plan.finish.coef0 = kernel.degree, kernel.gamma, kernel.coef0
+    plan.unit_diagonal = kernel.kind == RBF or kernel.kind == LAPLACIAN
+    plan.finish.finish = finish_of(kernel)
+    if kernel.kind == RBF:
+        plan.finish.finish = KR_FINISH_RBF
+        plan.factor = sqrt(kernel.gamma)
+    elif kernel.kind == LAPLACIAN:
+        plan.sum = KR_SUM_MAGNITUDES
+        plan.factor = exact_factor(kernel.gamma, 1)
+        plan.finish.gamma = kernel.gamma / plan.factor
+
+
+cdef void add_to_centre(const real_t *data, Py_ssize_t n, Py_ssize_t stride, Py_ssize_t n_features, double share,
+                        double *centre) noexcept nogil:
+    """centre += share · mean of at most CENTRE_ROWS evenly spaced rows; weighted first, so that it cannot overflow."""
+    cdef Py_ssize_t step = 1 + (n - 1) // CENTRE_ROWS, n_rows = 1 + (n - 1) // step, i, k
+    cdef double weight = share / n_rows
+    cdef const real_t *row
+    for i in range(n_rows):
+        row = data + i * step * stride
+        for k in range(n_features):
+            centre[k] += weight * row[k]
+
+
+cdef void prepare_sliver(const Plan *plan, const Operand *operand, Py_ssize_t index, real_t *example) noexcept nogil:
+    cdef double norms[MOST_SLIVER]
+    cdef Py_ssize_t i, i0 = index * plan.sliver, n_rows = min(plan.sliver, operand.n - i0)
+    cdef Py_ssize_t step = plan.sliver * plan.n_features
+    cdef real_t *slivers = <real_t *> operand.slivers
+    memset(norms, 0, sizeof(norms))
+    pack(plan.simd, <const real_t *> operand.data + i0 * operand.stride, operand.stride, n_rows, plan.n_features,
+         plan.centre, plan.factor, NULL if slivers == NULL else slivers + index * step, step,
+         NULL if operand.norms == NULL else norms)
+    if operand.norms != NULL:
+        for i in range(n_rows):
+            (<real_t *> operand.norms)[i0 + i] = <real_t> norms[i]
+
+
+cdef int prepare(const Plan *plan, Operand *operand, int n_threads, real_t *example) noexcept nogil:
+    """The operand's slivers, where they are small, and norms, where they are needed. `example` only names the type."""
+    cdef Py_ssize_t n_slivers = (operand.n + plan.sliver - 1) // plan.sliver, s
+    cdef Py_ssize_t rows_kept = KEPT_BYTES // <Py_ssize_t> sizeof(real_t) // plan.n_features
+    if n_slivers * plan.sliver <= rows_kept + plan.sliver:
+        operand.slivers = malloc(n_slivers * plan.sliver * plan.n_features * sizeof(real_t))
+        if operand.slivers == NULL:
+            return NO_MEMORY
+    if plan.finish.finish == KR_FINISH_RBF:
+        operand.norms = malloc(operand.n * sizeof(real_t))
+        if operand.norms == NULL:
+            return NO_MEMORY
+    if operand.slivers != NULL or operand.norms != NULL:
+        for s in prange(n_slivers, num_threads=n_threads, schedule="static"):
+            prepare_sliver(plan, operand, s, example)
+    return OK
+
+
+cdef int plan_gram(Plan *plan, const real_t *x, Py_ssize_t n_x, Py_ssize_t stride_x, const real_t *z, Py_ssize_t n_z,
+                   Py_ssize_t stride_z, Py_ssize_t n_features, const kr_kernel *kernel, int level,
+                   int n_threads) noexcept nogil:
+    """Check the arguments and prepare what all tiles share. z NULL means that z is x. free_plan() must follow."""
+    cdef Py_ssize_t tiles_down, k
+    cdef int status
+    cdef real_t example = 0
+    memset(plan, 0, sizeof(Plan))
+    plan.symmetric = z == NULL
+    if plan.symmetric:
+        z, n_z, stride_z = x, n_x, stride_x
+    if n_x < 0 or n_z < 0 or n_features < 1 or n_threads < 1 or stride_x < n_features or stride_z < n_features:
+        return BAD_ARGUMENT
+    if kernel == NULL or not kernel_is_valid(kernel) or (x == NULL and n_x > 0):
+        return BAD_ARGUMENT
+    plan.x.data, plan.x.n, plan.x.stride = x, n_x, stride_x
+    plan.z.data, plan.z.n, plan.z.stride = z, n_z, stride_z
+    plan.n_features = n_features
+    plan.simd = pick(level, &example)
+    plan.sliver = sliver_rows(plan.simd, &example)
+    choose_sums(plan, kernel)
+    tiles_down = (n_x + TILE - 1) // TILE
+    plan.tiles_across = (n_z + TILE - 1) // TILE
+    plan.n_tiles = tiles_down * (tiles_down + 1) // 2 if plan.symmetric else tiles_down * plan.tiles_across
+    plan.streamed = n_x * n_z * <double> sizeof(real_t) > STREAM_BYTES
+    if plan.n_tiles == 0:
+        return OK
+
+    if kernel.kind == RBF:
+        plan.centre = <double *> calloc(n_features, sizeof(double))
+        if plan.centre == NULL:
+            return NO_MEMORY
+        add_to_centre(x, n_x, stride_x, n_features, 1.0 if plan.symmetric else 0.5, plan.centre)
+        if not plan.symmetric:
+            add_to_centre(z, n_z, stride_z, n_features, 0.5, plan.centre)
+        for k in range(n_features):
+            plan.centre[k] = <real_t> plan.centre[k]    # then x - centre is exact for x of about the centre's size
+    status = prepare(plan, &plan.x, n_threads, &example)
+    if plan.symmetric:
+        plan.z = plan.x
+    elif status == OK:
+        status = prepare(plan, &plan.z, n_threads, &example)
+    return status
+
+
+cdef void free_plan(Plan *plan) noexcept nogil:
+    if not plan.symmetric:
+        free(plan.z.slivers)
+        free(plan.z.norms)
+    free(plan.x.slivers)
+    free(plan.x.norms)
+    free(plan.centre)
+
+
+# ---- one tile --------------------------------------------------------------------------------------------------
+
+cdef struct Block:              # where a tile lies
+    Py_ssize_t i0
+    Py_ssize_t n_i
+    Py_ssize_t j0
+    Py_ssize_t n_j
+    bint diagonal               # of a symmetric matrix: only its lower half is computed
+
+
+cdef const real_t *kept_or_packed(const Plan *plan, const Operand *operand, Py_ssize_t i0, Py_ssize_t n, Py_ssize_t k0,
+                                  Py_ssize_t depth, real_t *buffer, Py_ssize_t *step) noexcept nogil:
+    """Slivers of rows i0.. and features k0..: a place in those that were kept, or made in the buffer."""
+    cdef Py_ssize_t sliver = plan.sliver
+    if operand.slivers != NULL:
+        step[0] = sliver * plan.n_features
+        return <const real_t *> operand.slivers + i0 // sliver * step[0] + k0 * sliver
+    step[0] = sliver * depth
+    pack(plan.simd, <const real_t *> operand.data + i0 * operand.stride + k0, operand.stride, n, depth,
+         NULL if plan.centre == NULL else plan.centre + k0, plan.factor, buffer, step[0], NULL)
+    return buffer
+
+
+cdef void sum_over_features(const Plan *plan, const Block *at, real_t *tile, real_t *pack_x,
+                            real_t *pack_z) noexcept nogil:
+    cdef Py_ssize_t b, k0, depth, step_x = 0, step_z = 0
+    cdef const real_t *x
+    cdef const real_t *z
+    for b in range((plan.n_features + DEPTH - 1) // DEPTH):
+        k0 = b * DEPTH
+        depth = min(<Py_ssize_t> DEPTH, plan.n_features - k0)
+        x = kept_or_packed(plan, &plan.x, at.i0, at.n_i, k0, depth, pack_x, &step_x)
+        z = kept_or_packed(plan, &plan.z, at.j0, at.n_j, k0, depth, pack_z, &step_z)
+        sums(plan.simd, plan.sum, x, step_x, at.n_i, z, step_z, at.n_j, depth, tile, TILE,
+             (KR_SUM_ADD if b > 0 else 0) | (KR_SUM_LOWER if at.diagonal else 0))
+
+
+cdef bint expansion_fails(const Plan *plan, const Block *at, const real_t *tile) noexcept nogil:
+    """Whether some entry of the tile is neither accurate by the expansion nor zero for certain. NaN counts as failing."""
+    cdef const real_t *norm_x = <const real_t *> plan.x.norms + at.i0
+    cdef const real_t *norm_z = <const real_t *> plan.z.norms + at.j0
+    cdef double vanishing = 88.0 if real_t is float else 709.0
+    cdef double doubt = 1e-6 if real_t is float else 2e-15      # of the expansion, relative to `size`
+    cdef double largest_x = 0, largest_z = 0, size
+    cdef Py_ssize_t i, j
+    for i in range(at.n_i):
+        if not norm_x[i] <= largest_x:
+            largest_x = norm_x[i]
+    for j in range(at.n_j):
+        if not norm_z[j] <= largest_z:
+            largest_z = norm_z[j]
+    if largest_x + largest_z <= SAFE_NORM:
+        return False
+    for i in range(at.n_i):
+        for j in range(i if at.diagonal else at.n_j):
+            size = <double> norm_x[i] + norm_z[j]
+            if size <= SAFE_NORM:
+                continue
+            if not size - 2 * <double> tile[i * TILE + j] - doubt * size >= vanishing:
+                return True
+    return False
+
+
+cdef void make_tile(const Plan *plan, const Block *at, real_t *tile, real_t *pack_x, real_t *pack_z) noexcept nogil:
+    """The kernel's values on the block, into a tile of TILE columns."""
+    cdef Plan by_differences
+    cdef kr_finish how = plan.finish
+    cdef const real_t *norm_x = <const real_t *> plan.x.norms
+    cdef const real_t *norm_z = <const real_t *> plan.z.norms
+    cdef Py_ssize_t i
+    sum_over_features(plan, at, tile, pack_x, pack_z)
+    if how.finish == KR_FINISH_RBF and expansion_fails(plan, at, tile):
+        by_differences = plan[0]
+        by_differences.x.slivers = by_differences.z.slivers = by_differences.centre = NULL
+        by_differences.sum = KR_SUM_SQUARES
+        by_differences.factor = exact_factor(plan.gamma, 2)
+        sum_over_features(&by_differences, at, tile, pack_x, pack_z)
+        how.finish = KR_FINISH_EXP
+        how.gamma = plan.gamma / (by_differences.factor * by_differences.factor)
+    for i in range(at.n_i):
+        if how.finish == KR_FINISH_RBF:
+            finish_row(plan.simd, &how, norm_x[at.i0 + i], norm_z + at.j0, tile + i * TILE, at.n_j)
+        else:
+            finish_row(plan.simd, &how, <real_t> 0, NULL, tile + i * TILE, at.n_j)
+
+
+cdef void write_rows(const Plan *plan, const real_t *source, Py_ssize_t stride_source, Py_ssize_t n_rows,
+                     Py_ssize_t n_columns, real_t *out, Py_ssize_t stride_out) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(n_rows):
+        if plan.streamed:
+            stream_row(plan.simd, source + i * stride_source, out + i * stride_out, n_columns)
+        else:
+            memcpy(out + i * stride_out, source + i * stride_source, n_columns * sizeof(real_t))
+
+
+cdef void place_tile(const Plan *plan, Py_ssize_t index, real_t *out, Py_ssize_t stride_out,
+                     real_t *work) noexcept nogil:
+    """Make tile `index` and write it, and its mirror image where the matrix is symmetric."""
+    cdef Py_ssize_t row, column, i, j, j0, n_j
+    cdef Block at
+    cdef real_t *tile = work
+    cdef real_t *strip = work + TILE * TILE     # over the packed features, which are not needed any more
+    if plan.symmetric:
+        row = <Py_ssize_t> ((sqrt(8.0 * index + 1) - 1) / 2)
+        while row * (row + 1) // 2 > index:
+            row -= 1
+        while (row + 1) * (row + 2) // 2 <= index:
+            row += 1
+        column = index - row * (row + 1) // 2
+    else:
+        row = index // plan.tiles_across
+        column = index - row * plan.tiles_across
+    at.i0, at.j0 = row * TILE, column * TILE
+    at.n_i, at.n_j = min(<Py_ssize_t> TILE, plan.x.n - at.i0), min(<Py_ssize_t> TILE, plan.z.n - at.j0)
+    at.diagonal = plan.symmetric and row == column
+    make_tile(plan, &at, tile, work + TILE * TILE, work + TILE * (TILE + DEPTH))
+    if at.diagonal:
+        for i in range(at.n_i):
+            if plan.unit_diagonal:
+                tile[i * TILE + i] = 1
+            for j in range(i):
+                tile[j * TILE + i] = tile[i * TILE + j]
+    write_rows(plan, tile, TILE, at.n_i, at.n_j, out + at.i0 * stride_out + at.j0, stride_out)
+    if plan.symmetric and not at.diagonal:
+        for j0 in range((at.n_j + STRIP - 1) // STRIP):
+            j = j0 * STRIP
+            n_j = min(<Py_ssize_t> STRIP, at.n_j - j)
+            transpose(plan.simd, tile + j, TILE, at.n_i, n_j, strip, TILE)
+            write_rows(plan, strip, TILE, n_j, at.n_i, out + (at.j0 + j) * stride_out + at.i0, stride_out)
+    stream_fence()
+
+
+# ---- all tiles -------------------------------------------------------------------------------------------------
+
+cdef int run_tiles(const Plan *plan, Py_ssize_t first, Py_ssize_t last, real_t *out, Py_ssize_t stride_out,
+                   int n_threads) noexcept nogil:
+    """Tiles first <= t < last of the plan, into out."""
+    cdef Py_ssize_t numbers = TILE * (TILE + 2 * DEPTH), t
+    cdef char *raw
+    cdef real_t *work
+    if stride_out < plan.z.n or (out == NULL and plan.n_tiles > 0):
+        return BAD_ARGUMENT
+    raw = <char *> malloc(n_threads * numbers * sizeof(real_t) + ALIGNMENT)
+    if raw == NULL:
+        return NO_MEMORY
+    work = <real_t *> (raw + (ALIGNMENT - <uintptr_t> raw % ALIGNMENT))
+    for t in prange(first, last, num_threads=n_threads, schedule="dynamic", chunksize=1):
+        place_tile(plan, t, out, stride_out, work + threadid() * numbers)
+    free(raw)
+    return OK
+
+
+cdef void touch_pages(char *out, Py_ssize_t n_bytes, int n_threads) noexcept nogil:
+    """Make the system supply fresh memory, each thread its own large pages.
+
+    Threads that work side by side write to the same large page: each would clear it, and one of the two in vain."""
+    cdef Py_ssize_t n_chunks = (n_bytes + LARGE_PAGE - 1) // LARGE_PAGE, c, at
+    if n_bytes <= STREAM_BYTES:
+        return
+    for c in prange(n_chunks, num_threads=n_threads, schedule="static"):
+        at = c * LARGE_PAGE
+        while at < min((c + 1) * LARGE_PAGE, n_bytes):
+            out[at] = 0
+            at = at + PAGE
+
+
+cdef int fill_gram(const real_t *x, Py_ssize_t n_x, Py_ssize_t stride_x, const real_t *z, Py_ssize_t n_z,
+                   Py_ssize_t stride_z, Py_ssize_t n_features, const kr_kernel *kernel, real_t *out,
+                   Py_ssize_t stride_out, int n_threads) noexcept nogil:
+    """The whole matrix in one go, for callers without Python."""
+    cdef Plan plan
+    cdef int status = plan_gram(&plan, x, n_x, stride_x, z, n_z, stride_z, n_features, kernel, simd_level(), n_threads)
+    if status == OK:
+        status = run_tiles(&plan, 0, plan.n_tiles, out, stride_out, n_threads)
+    free_plan(&plan)
+    return status
+
+
+def gram_dense(const real_t[:, :] x, z, kernel, real_t[:, :] out, int n_threads, tick=None, bint fresh=False,
+               int level=-1):
+    """Fill `out` with the Gram matrix of x and z (None: of x with itself). The rows of all three have no gaps.
+
+    `kernel` is the tuple (kind, degree, gamma, coef0).
+    `tick(done, total)` is called, and signals are looked at, about every tenth of a second. `fresh` says that out was
+    just allocated, without gaps, and never written. `level` lowers the SIMD level, for tests.
+    """
+    cdef const real_t[:, :] other
+    cdef kr_kernel spec
+    cdef Plan plan
+    cdef Py_ssize_t n_features = x.shape[1], first = 0, last, step, itemsize = sizeof(real_t)
+    cdef Py_ssize_t n_x = x.shape[0], n_z = n_x, stride_z = 0
+    cdef Py_ssize_t stride_x = x.strides[0] // itemsize, stride_out = out.strides[0] // itemsize
+    cdef const real_t *at_z = NULL
+    cdef int status
+    if out.shape[0] == 0 or out.shape[1] == 0:
+        return
+    if z is not None:
+        other = z
+        n_z, stride_z, at_z = other.shape[0], other.strides[0] // itemsize, &other[0, 0]
+    spec.kind, spec.degree, spec.gamma, spec.coef0 = kernel
+    level = simd_level() if level < 0 else min(level, simd_level())
+    with nogil:
+        status = plan_gram(&plan, &x[0, 0], n_x, max(stride_x, n_features), at_z, n_z, max(stride_z, n_features),
+                           n_features, &spec, level, n_threads)
+        if fresh and status == OK:
+            touch_pages(<char *> &out[0, 0], n_x * n_z * itemsize, n_threads)
+    try:
+        step = 1 + AIR * n_threads // (TILE * TILE * (2 + n_features // 16))
+        while status == OK and first < plan.n_tiles:
+            last = min(first + step, plan.n_tiles)
+            with nogil:
+                status = run_tiles(&plan, first, last, &out[0, 0], max(stride_out, n_z), n_threads)
+            first = last
+            PyErr_CheckSignals()
+            if tick is not None:
+                tick(first, plan.n_tiles)
+    finally:
+        free_plan(&plan)
+    raise_for_status(status)

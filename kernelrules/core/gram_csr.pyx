@@ -1,0 +1,344 @@
+"""Gram matrices where one side or both are sparse (CSR).
+
+Sparse × sparse goes by rows: with the other factor stored by columns (its transpose), the sums of row i grow by
+walking, for each entry of x_i, the entries of that feature in all z_j. Dense × sparse goes by panels: PANEL rows of the
+dense side stand side by side, feature by feature, and each entry of a sparse row is one step for all of them.
+
+Every kernel needs a sum over the common entries only: x·z, and for the distances
+    |x-z|²  = |x|² + |z|² - 2 sum x z           |x-z|_1 = |x|_1 + |z|_1 - 2 sum min(|x|, |z|) where the signs agree.
+All sums are in float64. Where gamma times the sizes of x and z is so large that the subtraction would leave too few
+digits, sizes and sums are carried in two parts (error-free sums and products), good to twice the digits.
+
+Invariant: one task makes whole rows in a fixed order, so any number of threads gives the same bits.
+"""
+
+from cython.parallel cimport prange, threadid
+from libc.math cimport fabs, fma
+from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memset
+
+from kernelrules.core.gram cimport finish_of, kernel_is_valid, touch_pages
+from kernelrules.core.machine cimport simd_level
+from kernelrules.core.simd cimport finish_row, kr_finish, pick, transpose
+from kernelrules.core.status cimport BAD_ARGUMENT, LAPLACIAN, NO_MEMORY, OK, RBF, kr_kernel
+from kernelrules.core.types cimport real_t
+
+from kernelrules.core.status import raise_for_status
+
+cdef extern from "Python.h":
+    int PyErr_CheckSignals() except -1
+
+cdef enum:
+    PANEL = 8               # dense rows side by side
+    CHUNK = 512             # sparse rows that meet a panel at a time
+    STRIP = 64              # rows of the result made by one task, and mirrored where it is symmetric
+    AIR = 100000000         # nanoseconds of work between two looks at signals and the callback
+
+cdef double SAFE_NORM = 80.0        # gamma times the sizes up to which plain float64 keeps K to 6e-14; see gram.pyx
+
+cdef struct Rows:                   # rows of data: sparse, or dense where indices is NULL
+    const void *data
+    const int *indices              # columns, ascending within a row
+    const Py_ssize_t *indptr
+    Py_ssize_t n
+    Py_ssize_t stride               # of dense rows
+    Py_ssize_t n_features
+    double *norms                   # squared or absolute lengths, each in two parts: at 2i and 2i + 1
+    double largest_norm
+
+cdef struct Plan:
+    Rows x
+    Rows z
+    Rows columns                    # z by columns: indptr runs over features, indices are rows of z
+    kr_kernel kernel
+    kr_finish finish
+    bint symmetric
+    bint distance
+    bint absolute
+    const void *simd
+
+
+# ---- sums ------------------------------------------------------------------------------------------------------
+
+cdef inline double common(bint absolute, double a, double b) noexcept nogil:
+    """What a common entry adds to the sum."""
+    if absolute:
+        return min(fabs(a), fabs(b)) if (a > 0) == (b > 0) else 0.0
+    return a * b
+
+
+cdef inline void add_twofold(bint absolute, double a, double b, double *high, double *low) noexcept nogil:
+    """Add a common entry to a sum in two parts, without rounding error but in the lower part."""
+    cdef double term = common(absolute, a, b)
+    cdef double total = high[0] + term
+    cdef double back = total - high[0]
+    low[0] += (high[0] - (total - back)) + (term - back)
+    if not absolute:
+        low[0] += fma(a, b, -term)
+    high[0] = total
+
+
+cdef inline void bounds(const Rows *rows, Py_ssize_t i, Py_ssize_t *first, Py_ssize_t *last) noexcept nogil:
+    if rows.indices == NULL:
+        first[0] = i * rows.stride
+        last[0] = first[0] + rows.n_features
+    else:
+        first[0], last[0] = rows.indptr[i], rows.indptr[i + 1]
+
+
+cdef int find_norms(const Plan *plan, Rows *rows, const real_t *example) noexcept nogil:
+    cdef const real_t *data = <const real_t *> rows.data
+    cdef Py_ssize_t i, e, first = 0, last = 0
+    rows.norms = <double *> calloc(2 * rows.n + 1, sizeof(double))
+    if rows.norms == NULL:
+        return NO_MEMORY
+    for i in range(rows.n):
+        bounds(rows, i, &first, &last)
+        for e in range(first, last):
+            add_twofold(plan.absolute, data[e], data[e], &rows.norms[2 * i], &rows.norms[2 * i + 1])
+        rows.largest_norm = max(rows.largest_norm, rows.norms[2 * i])
+    return OK
+
+
+cdef int make_plan(Plan *plan, int level, const real_t *example) noexcept nogil:
+    """Complete a plan whose operands and kernel are set."""
+    cdef int status = OK
+    if not kernel_is_valid(&plan.kernel):
+        return BAD_ARGUMENT
+    plan.simd = pick(level, example)
+    plan.distance = plan.kernel.kind == RBF or plan.kernel.kind == LAPLACIAN
+    plan.absolute = plan.kernel.kind == LAPLACIAN
+    plan.finish.finish = finish_of(&plan.kernel)
+    plan.finish.degree, plan.finish.gamma, plan.finish.coef0 = plan.kernel.degree, plan.kernel.gamma, plan.kernel.coef0
+    if plan.distance:
+        plan.finish.gamma = 1.0         # the distances come multiplied by gamma
+        status = find_norms(plan, &plan.x, example)
+        if plan.symmetric:
+            plan.z.norms, plan.z.largest_norm = plan.x.norms, plan.x.largest_norm
+        elif status == OK:
+            status = find_norms(plan, &plan.z, example)
+    return status
+
+
+cdef void free_plan(Plan *plan) noexcept nogil:
+    if not plan.symmetric:
+        free(plan.z.norms)
+    free(plan.x.norms)
+
+
+cdef bint needs_care(const Plan *plan, double norm, double largest_other) noexcept nogil:
+    return plan.distance and not plan.kernel.gamma * (norm + largest_other) <= SAFE_NORM
+
+
+cdef void finish_sums(const Plan *plan, const double *norm, const double *others, Py_ssize_t n, const double *high,
+                      const double *low, real_t *row) noexcept nogil:
+    """row[j] = the kernel's value from the sum over common entries; low is NULL where the sums have one part."""
+    cdef double gamma = plan.kernel.gamma, size, back, gap
+    cdef Py_ssize_t j
+    if not plan.distance:
+        for j in range(n):
+            row[j] = <real_t> high[j]
+    else:
+        for j in range(n):
+            size = norm[0] + others[2 * j]
+            gap = size - 2 * high[j]
+            if low != NULL:
+                back = size - norm[0]
+                gap += ((norm[0] - (size - back)) + (others[2 * j] - back) + norm[1] + others[2 * j + 1]) - 2 * low[j]
+            row[j] = <real_t> (gamma * gap if gap > 0 else 0)
+    finish_row(plan.simd, &plan.finish, <real_t> 0, NULL, row, n)
+
+
+# ---- sparse × sparse -------------------------------------------------------------------------------------------
+
+cdef void sparse_row(const Plan *plan, Py_ssize_t i, Py_ssize_t n, double *high, double *low,
+                     real_t *row) noexcept nogil:
+    """row[:n] = k(x_i, z_j) for j < n."""
+    cdef const real_t *x = <const real_t *> plan.x.data
+    cdef const real_t *z = <const real_t *> plan.columns.data
+    cdef const int *rows = plan.columns.indices
+    cdef Py_ssize_t a, b, feature
+    cdef double value
+    cdef bint care = plan.distance and needs_care(plan, plan.x.norms[2 * i], plan.z.largest_norm)
+    memset(high, 0, n * sizeof(double))
+    if care:
+        memset(low, 0, n * sizeof(double))
+    for a in range(plan.x.indptr[i], plan.x.indptr[i + 1]):
+        feature, value = plan.x.indices[a], x[a]
+        for b in range(plan.columns.indptr[feature], plan.columns.indptr[feature + 1]):
+            if rows[b] >= n:
+                break
+            if care:
+                add_twofold(plan.absolute, value, z[b], &high[rows[b]], &low[rows[b]])
+            else:
+                high[rows[b]] += common(plan.absolute, value, z[b])
+    finish_sums(plan, plan.x.norms + 2 * i, plan.z.norms, n, high, low if care else NULL, row)
+
+
+cdef void sparse_strip(const Plan *plan, Py_ssize_t strip, real_t *out, Py_ssize_t stride_out,
+                       double *work) noexcept nogil:
+    """STRIP rows; of a symmetric matrix up to the diagonal, then mirrored."""
+    cdef Py_ssize_t i0 = strip * STRIP, n_i = min(<Py_ssize_t> STRIP, plan.x.n - i0), i, j
+    for i in range(i0, i0 + n_i):
+        sparse_row(plan, i, i + 1 if plan.symmetric else plan.z.n, work, work + plan.z.n, out + i * stride_out)
+        if plan.symmetric and plan.distance:
+            out[i * stride_out + i] = 1
+    if plan.symmetric:
+        transpose(plan.simd, out + i0 * stride_out, stride_out, n_i, i0, out + i0, stride_out)
+        for i in range(i0, i0 + n_i):
+            for j in range(i0, i):
+                out[j * stride_out + i] = out[i * stride_out + j]
+
+
+# ---- dense × sparse --------------------------------------------------------------------------------------------
+
+cdef void panel_sums(const Plan *plan, const Rows *sparse, Py_ssize_t s, const double *panel, bint care, double *high,
+                     double *low, const real_t *example) noexcept nogil:
+    """The sums of sparse row s with each of the PANEL dense rows, CHUNK numbers apart."""
+    cdef const real_t *data = <const real_t *> sparse.data
+    cdef double total[PANEL]
+    cdef double rest[PANEL]
+    cdef const double *beside
+    cdef Py_ssize_t e, d
+    memset(total, 0, sizeof(total))
+    memset(rest, 0, sizeof(rest))
+    for e in range(sparse.indptr[s], sparse.indptr[s + 1]):
+        beside = panel + sparse.indices[e] * <Py_ssize_t> PANEL
+        if care:
+            for d in range(PANEL):
+                add_twofold(plan.absolute, beside[d], data[e], &total[d], &rest[d])
+        elif plan.absolute:
+            for d in range(PANEL):
+                total[d] += common(True, beside[d], data[e])
+        else:
+            for d in range(PANEL):
+                total[d] += beside[d] * data[e]
+    for d in range(PANEL):
+        high[d * CHUNK], low[d * CHUNK] = total[d], rest[d]
+
+
+cdef void panel_strip(const Plan *plan, Py_ssize_t strip, real_t *out, Py_ssize_t stride_out,
+                      double *work) noexcept nogil:
+    """PANEL rows of the dense side against all rows of the sparse side."""
+    cdef bint swapped = plan.x.indices != NULL         # then the dense side is z
+    cdef const Rows *dense = &plan.z if swapped else &plan.x
+    cdef const Rows *sparse = &plan.x if swapped else &plan.z
+    cdef const real_t *data = <const real_t *> dense.data
+    cdef Py_ssize_t p = dense.n_features, d0 = strip * PANEL, n_d = min(<Py_ssize_t> PANEL, dense.n - d0)
+    cdef Py_ssize_t chunk, s0, n_s, s, k, d
+    cdef double *panel = work
+    cdef double *high = panel + p * PANEL
+    cdef double *low = high + CHUNK * PANEL
+    cdef real_t *row = <real_t *> (low + CHUNK * PANEL)
+    cdef bint care = False
+    for d in range(PANEL):
+        for k in range(p):
+            panel[k * PANEL + d] = data[(d0 + d) * dense.stride + k] if d < n_d else 0
+        if plan.distance and d < n_d and needs_care(plan, dense.norms[2 * (d0 + d)], sparse.largest_norm):
+            care = True
+    for chunk in range((sparse.n + CHUNK - 1) // CHUNK):
+        s0 = chunk * CHUNK
+        n_s = min(<Py_ssize_t> CHUNK, sparse.n - s0)
+        for s in range(n_s):
+            panel_sums(plan, sparse, s0 + s, panel, care, high + s, low + s, out)
+        for d in range(n_d):
+            finish_sums(plan, dense.norms + 2 * (d0 + d), sparse.norms + 2 * s0, n_s, high + d * CHUNK,
+                        low + d * CHUNK if care else NULL, row)
+            for s in range(n_s):
+                if swapped:
+                    out[(s0 + s) * stride_out + d0 + d] = row[s]
+                else:
+                    out[(d0 + d) * stride_out + s0 + s] = row[s]
+
+
+# ---- all of it -------------------------------------------------------------------------------------------------
+
+cdef int run_strips(const Plan *plan, Py_ssize_t first, Py_ssize_t last, real_t *out, Py_ssize_t stride_out,
+                    int n_threads) noexcept nogil:
+    cdef bint both = plan.x.indices != NULL and plan.z.indices != NULL
+    cdef Py_ssize_t numbers = 1 + (2 * plan.z.n if both else PANEL * (plan.x.n_features + 2 * CHUNK) + CHUNK), s
+    cdef double *work = <double *> malloc(n_threads * numbers * sizeof(double))
+    if work == NULL:
+        return NO_MEMORY
+    for s in prange(first, last, num_threads=n_threads, schedule="dynamic", chunksize=1):
+        if both:
+            sparse_strip(plan, s, out, stride_out, work + threadid() * numbers)
+        else:
+            panel_strip(plan, s, out, stride_out, work + threadid() * numbers)
+    free(work)
+    return OK
+
+
+cdef int read_rows(Rows *rows, source, Py_ssize_t n_features, const real_t *example) except -1:
+    """Point at the arrays of a dense matrix or of CSR data, which the caller keeps alive."""
+    cdef const real_t[:, :] dense
+    cdef const real_t[::1] data
+    cdef const int[::1] indices
+    cdef const Py_ssize_t[::1] indptr
+    rows.n_features = n_features
+    if hasattr(source, "indptr"):
+        data, indices, indptr = source.data, source.indices, source.indptr
+        rows.n = indptr.shape[0] - 1
+        rows.indptr = &indptr[0]
+        # An empty matrix has no first entry to point at; any address serves, since none is read.
+        rows.data = &data[0] if data.shape[0] else <const void *> rows.indptr
+        rows.indices = &indices[0] if indices.shape[0] else <const int *> rows.indptr
+    else:
+        dense = source
+        rows.n = dense.shape[0]
+        rows.data = &dense[0, 0]
+        rows.stride = max(dense.strides[0] // <Py_ssize_t> sizeof(real_t), n_features)
+    return 0
+
+
+cdef Py_ssize_t count_strips(const Plan *plan, Py_ssize_t *cost) noexcept nogil:
+    """How many tasks there are, and about how many nanoseconds one takes."""
+    cdef const Rows *sparse = &plan.z if plan.x.indices == NULL else &plan.x
+    cdef Py_ssize_t entries = sparse.indptr[sparse.n], n_features = max(plan.x.n_features, 1)
+    if plan.x.indices != NULL and plan.z.indices != NULL:
+        cost[0] = STRIP * (plan.z.n + plan.columns.indptr[n_features] // n_features * (1 + entries // sparse.n))
+        return (plan.x.n + STRIP - 1) // STRIP
+    cost[0] = PANEL * sparse.n + 4 * entries
+    return ((plan.z.n if plan.x.indices != NULL else plan.x.n) + PANEL - 1) // PANEL
+
+
+def gram_csr(x, z, columns, Py_ssize_t n_features, kernel, real_t[:, :] out, int n_threads, tick=None,
+             bint fresh=False, int level=-1):
+    """Fill `out` with the Gram matrix of x and z, at least one of them sparse (z None: of x with itself).
+
+    Sparse operands have attributes data, indices (int, ascending and unique in a row) and indptr (Py_ssize_t);
+    `columns` holds z (or x) by columns in the same form, and is used where both are sparse. `kernel` is the tuple
+    (kind, degree, gamma, coef0); the rest is as in `gram.gram_dense`.
+    """
+    cdef Plan plan
+    cdef Py_ssize_t n_strips, first = 0, last, step, cost = 0, itemsize = sizeof(real_t)
+    cdef Py_ssize_t stride_out = out.strides[0] // itemsize
+    cdef int status
+    if out.shape[0] == 0 or out.shape[1] == 0:
+        return
+    memset(&plan, 0, sizeof(Plan))
+    plan.symmetric = z is None
+    read_rows(&plan.x, x, n_features, &out[0, 0])
+    read_rows(&plan.z, x if z is None else z, n_features, &out[0, 0])
+    if columns is not None:
+        read_rows(&plan.columns, columns, plan.z.n, &out[0, 0])
+    plan.kernel.kind, plan.kernel.degree, plan.kernel.gamma, plan.kernel.coef0 = kernel
+    n_strips = count_strips(&plan, &cost)
+    step = 1 + AIR * n_threads // (1 + cost)
+    level = simd_level() if level < 0 else min(level, simd_level())
+    with nogil:
+        status = make_plan(&plan, level, &out[0, 0])
+        if fresh and status == OK:
+            touch_pages(<char *> &out[0, 0], plan.x.n * plan.z.n * itemsize, n_threads)
+    try:
+        while status == OK and first < n_strips:
+            last = min(first + step, n_strips)
+            with nogil:
+                status = run_strips(&plan, first, last, &out[0, 0], max(stride_out, plan.z.n), n_threads)
+            first = last
+            PyErr_CheckSignals()
+            if tick is not None:
+                tick(first, n_strips)
+    finally:
+        free_plan(&plan)
+    raise_for_status(status)

@@ -1,0 +1,293 @@
+/* The vectorised kernels, written once. KR_REAL, KR_BYTES and the constants come from simd.h and simd_types.h;
+ * every function's name carries its level and type.
+ *
+ * exp:  x = k ln2 + r, |r| ≤ ½ ln2;  exp(x) = 2^k (1 + r + r²q(r)), 2^k put together in the exponent's bits.
+ *       1 exactly at 0, at most 1 below 0, 0 below KR_EXP_LOW.
+ * tanh: from expm1(2|x|) = 2^k (r + r²q(r)) + (2^k - 1), so that small arguments keep their digits.
+ */
+#define VEC KR_NAME(vec)
+#define IVEC KR_NAME(ivec)
+#define UVEC KR_NAME(uvec)
+#define LANES ((int)(KR_BYTES / sizeof(KR_REAL)))
+
+typedef KR_REAL VEC __attribute__((vector_size(KR_BYTES)));
+typedef KR_INT IVEC __attribute__((vector_size(KR_BYTES)));
+/* The same at any address: what loads and stores go through. */
+typedef KR_REAL UVEC __attribute__((vector_size(KR_BYTES), aligned(sizeof(KR_REAL)), may_alias));
+
+static inline VEC KR_NAME(load)(const KR_REAL *at) { return *(const UVEC *)at; }
+static inline void KR_NAME(store)(KR_REAL *at, VEC v) { *(UVEC *)at = v; }
+static inline VEC KR_NAME(splat)(KR_REAL a) { return a - (VEC){0}; }
+static inline VEC KR_NAME(only)(IVEC mask, VEC v) { return (VEC)(mask & (IVEC)v); }
+static inline VEC KR_NAME(magnitude)(VEC v) { return (VEC)((IVEC)v & ~((IVEC){0} + ((KR_INT)1 << (8 * sizeof(KR_INT) - 1)))); }
+
+/* exp(x) = 2^k (1 + e): gives e and 2^k. Exact for the k that a float's exponent holds. */
+static inline VEC KR_NAME(exp_parts)(VEC x, VEC *power_of_two)
+{
+    static const KR_REAL q[KR_EXP_TERMS] = {KR_EXP_COEFFICIENTS};
+    const KR_REAL log2_e = (KR_REAL)1.4426950408889634;
+    VEC shifted = x * log2_e + KR_ROUND;
+    VEC k = shifted - KR_ROUND;
+    VEC r = (x - k * KR_LN2_HIGH) - k * KR_LN2_LOW;
+    VEC sum = KR_NAME(splat)(q[0]);
+    for (int i = 1; i < KR_EXP_TERMS; i++)
+        sum = sum * r + q[i];
+    *power_of_two = (VEC)(((IVEC)shifted << KR_MANTISSA) + KR_ONE_BITS);
+    return r + r * r * sum;
+}
+
+/* exp for x ≤ 0. */
+static inline VEC KR_NAME(exp_negative)(VEC x)
+{
+    VEC scale;
+    VEC e = KR_NAME(exp_parts)(x, &scale);
+    return KR_NAME(only)(x > KR_EXP_LOW, (1 + e) * scale);
+}
+
+static inline VEC KR_NAME(tanh)(VEC x)
+{
+    VEC size = KR_NAME(magnitude)(x), scale;
+    IVEC moderate = size < KR_TANH_HIGH;
+    size = (VEC)((moderate & (IVEC)size) | (~moderate & (IVEC)KR_NAME(splat)(KR_TANH_HIGH)));
+    VEC e = KR_NAME(exp_parts)(2 * size, &scale);
+    VEC expm1 = scale * e + (scale - 1);
+    VEC t = expm1 / (expm1 + 2);
+    return (VEC)((IVEC)t | ((IVEC)x & ~(IVEC)KR_NAME(magnitude)(x)));
+}
+
+/* base^degree by repeated squaring; degree 0 gives 1. */
+static inline VEC KR_NAME(power)(VEC base, int degree)
+{
+    VEC result = KR_NAME(splat)(1);
+    for (; degree > 0; degree >>= 1) {
+        if (degree & 1)
+            result *= base;
+        base *= base;
+    }
+    return result;
+}
+
+static inline VEC KR_NAME(finish)(int what, int degree, VEC gamma, VEC coef0, VEC value, VEC norm_i, VEC norm_j)
+{
+    if (what == KR_FINISH_RBF) {
+        VEC distance = (norm_i + norm_j) - 2 * value;
+        return KR_NAME(exp_negative)(-KR_NAME(only)(distance > 0, distance));
+    }
+    if (what == KR_FINISH_EXP)
+        return KR_NAME(exp_negative)(-gamma * value);
+    if (what == KR_FINISH_POLYNOMIAL)
+        return KR_NAME(power)(gamma * value + coef0, degree);
+    if (what == KR_FINISH_SIGMOID)
+        return KR_NAME(tanh)(gamma * value + coef0);
+    return value;
+}
+
+/* The loop with `what` (and small degrees) as constants, so that the compiler makes one tight loop of each. */
+static inline __attribute__((always_inline)) void KR_NAME(finish_loop)(
+    int what, int degree, const kr_finish *how, KR_REAL norm_i, const KR_REAL *norm_j, KR_REAL *row, ptrdiff_t n)
+{
+    VEC gamma = KR_NAME(splat)((KR_REAL)how->gamma), coef0 = KR_NAME(splat)((KR_REAL)how->coef0);
+    VEC here = KR_NAME(splat)(norm_i), other = KR_NAME(splat)(0);
+    ptrdiff_t j = 0;
+    for (; j + LANES <= n; j += LANES) {
+        if (what == KR_FINISH_RBF)
+            other = KR_NAME(load)(norm_j + j);
+        KR_NAME(store)(row + j, KR_NAME(finish)(what, degree, gamma, coef0, KR_NAME(load)(row + j), here, other));
+    }
+    if (j < n) {
+        VEC tail = KR_NAME(splat)(0);
+        memcpy(&tail, row + j, (size_t)(n - j) * sizeof(KR_REAL));
+        if (what == KR_FINISH_RBF)
+            memcpy(&other, norm_j + j, (size_t)(n - j) * sizeof(KR_REAL));
+        tail = KR_NAME(finish)(what, degree, gamma, coef0, tail, here, other);
+        memcpy(row + j, &tail, (size_t)(n - j) * sizeof(KR_REAL));
+    }
+}
+
+/* row[j] := f(row[j]), in place:
+ *   RBF         exp(-max(0, norm_i + norm_j - 2 row))   (of data scaled by sqrt(gamma))
+ *   EXP         exp(-gamma row)                          (row ≥ 0 a distance)
+ *   POLYNOMIAL  (gamma row + coef0)^degree
+ *   SIGMOID     tanh(gamma row + coef0)
+ * norm_j is read for RBF only. */
+static void KR_NAME(finish_row)(const kr_finish *how, KR_REAL norm_i, const KR_REAL *norm_j, KR_REAL *row, ptrdiff_t n)
+{
+    switch (how->finish) {
+    case KR_FINISH_RBF: KR_NAME(finish_loop)(KR_FINISH_RBF, 0, how, norm_i, norm_j, row, n); return;
+    case KR_FINISH_EXP: KR_NAME(finish_loop)(KR_FINISH_EXP, 0, how, norm_i, norm_j, row, n); return;
+    case KR_FINISH_SIGMOID: KR_NAME(finish_loop)(KR_FINISH_SIGMOID, 0, how, norm_i, norm_j, row, n); return;
+    case KR_FINISH_POLYNOMIAL:
+        switch (how->degree) {
+        case 2: KR_NAME(finish_loop)(KR_FINISH_POLYNOMIAL, 2, how, norm_i, norm_j, row, n); return;
+        case 3: KR_NAME(finish_loop)(KR_FINISH_POLYNOMIAL, 3, how, norm_i, norm_j, row, n); return;
+        default: KR_NAME(finish_loop)(KR_FINISH_POLYNOMIAL, how->degree, how, norm_i, norm_j, row, n); return;
+        }
+    }
+}
+
+/* Slivers. An operand's rows are stored SLIVER at a time, feature by feature: sliver[k * SLIVER + r] is feature k of
+ * the sliver's row r, rows past the end being zero. A tile of the result is then made of ROWS × SLIVER blocks held
+ * in registers while k runs; the same layout serves both operands. */
+#define ROWS 4
+#define SLIVER (KR_SLIVER_VECTORS * LANES)
+
+static inline __attribute__((always_inline)) void KR_NAME(block)(
+    int what, const KR_REAL *x, const KR_REAL *z, ptrdiff_t depth, KR_REAL *out, ptrdiff_t stride, int add)
+{
+    VEC sum[ROWS][KR_SLIVER_VECTORS];
+    for (int i = 0; i < ROWS; i++)
+        for (int v = 0; v < KR_SLIVER_VECTORS; v++)
+            sum[i][v] = KR_NAME(splat)(0);
+    for (ptrdiff_t k = 0; k < depth; k++) {
+        VEC columns[KR_SLIVER_VECTORS];
+        for (int v = 0; v < KR_SLIVER_VECTORS; v++)
+            columns[v] = KR_NAME(load)(z + k * SLIVER + v * LANES);
+        for (int i = 0; i < ROWS; i++) {
+            VEC row = KR_NAME(splat)(x[k * SLIVER + i]);
+            for (int v = 0; v < KR_SLIVER_VECTORS; v++) {
+                if (what == KR_SUM_PRODUCTS)
+                    sum[i][v] += row * columns[v];
+                else if (what == KR_SUM_SQUARES)
+                    sum[i][v] += (row - columns[v]) * (row - columns[v]);
+                else
+                    sum[i][v] += KR_NAME(magnitude)(row - columns[v]);
+            }
+        }
+    }
+    for (int i = 0; i < ROWS; i++)
+        for (int v = 0; v < KR_SLIVER_VECTORS; v++) {
+            KR_REAL *at = out + i * stride + v * LANES;
+            KR_NAME(store)(at, add ? KR_NAME(load)(at) + sum[i][v] : sum[i][v]);
+        }
+}
+
+static inline __attribute__((always_inline)) void KR_NAME(blocks)(
+    int what, const KR_REAL *x, ptrdiff_t step_x, ptrdiff_t n_x, const KR_REAL *z, ptrdiff_t step_z, ptrdiff_t n_z,
+    ptrdiff_t depth, KR_REAL *out, ptrdiff_t stride, int flags)
+{
+    int add = flags & KR_SUM_ADD, lower = flags & KR_SUM_LOWER;
+    for (ptrdiff_t j = 0; j < n_z; j += SLIVER)
+        for (ptrdiff_t i = 0; i < n_x; i += ROWS) {
+            if (lower && i + ROWS <= j)
+                continue;
+            KR_NAME(block)(what, x + i / SLIVER * step_x + i % SLIVER, z + j / SLIVER * step_z, depth,
+                           out + i * stride + j, stride, add);
+        }
+}
+
+/* out[i][j] = sum over k < depth of x_ik z_jk, (x_ik - z_jk)² or |x_ik - z_jk|, or its increase with KR_SUM_ADD; with
+ * KR_SUM_LOWER blocks strictly above the diagonal are left out. Slivers stand step_x and step_z numbers apart. n_x and
+ * n_z are rounded up to whole blocks: out has room for that. */
+static void KR_NAME(sums)(int what, const KR_REAL *x, ptrdiff_t step_x, ptrdiff_t n_x, const KR_REAL *z,
+                          ptrdiff_t step_z, ptrdiff_t n_z, ptrdiff_t depth, KR_REAL *out, ptrdiff_t stride, int flags)
+{
+    if (what == KR_SUM_PRODUCTS)
+        KR_NAME(blocks)(KR_SUM_PRODUCTS, x, step_x, n_x, z, step_z, n_z, depth, out, stride, flags);
+    else if (what == KR_SUM_SQUARES)
+        KR_NAME(blocks)(KR_SUM_SQUARES, x, step_x, n_x, z, step_z, n_z, depth, out, stride, flags);
+    else
+        KR_NAME(blocks)(KR_SUM_MAGNITUDES, x, step_x, n_x, z, step_z, n_z, depth, out, stride, flags);
+}
+
+#define NORM_PARTS 16
+
+/* Rows `stride` numbers apart into slivers `step` numbers apart (NULL: not stored): factor (row - centre), centre NULL
+ * for none. Adds the squared length of what was stored, summed in double, to norms (NULL: not wanted). */
+static void KR_NAME(pack)(const KR_REAL *rows, ptrdiff_t stride, ptrdiff_t n_rows, ptrdiff_t depth,
+                          const double *centre, double factor, KR_REAL *slivers, ptrdiff_t step, double *norms)
+{
+    for (ptrdiff_t i = 0; i < (n_rows + SLIVER - 1) / SLIVER * SLIVER; i++) {
+        const KR_REAL *row = rows + i * stride;
+        KR_REAL *at = slivers == NULL ? NULL : slivers + i / SLIVER * step + i % SLIVER;
+        double parts[NORM_PARTS] = {0}, norm = 0; /* one running sum would lose digits in proportion to sqrt(depth) */
+        for (ptrdiff_t k = 0; k < depth; k++) {
+            KR_REAL value = 0;
+            if (i < n_rows)
+                value = (KR_REAL)(factor * (row[k] - (centre == NULL ? 0 : centre[k])));
+            if (at != NULL)
+                at[k * SLIVER] = value;
+            parts[k % NORM_PARTS] += (double)value * value;
+        }
+        for (int part = 0; part < NORM_PARTS; part++)
+            norm += parts[part];
+        if (norms != NULL && i < n_rows)
+            norms[i] += norm;
+    }
+}
+
+#ifdef KR_SHUFFLE
+/* The first (half 0) or second (half 1) halves of a and b, interleaved. */
+static inline VEC KR_NAME(interleave)(VEC a, VEC b, int half)
+{
+    IVEC order;
+    for (int l = 0; l < LANES; l++)
+        order[l] = half * (LANES / 2) + l / 2 + l % 2 * LANES;
+    return KR_SHUFFLE(a, b, order);
+}
+#endif
+
+/* out[j][i] = in[i][j]. Squares of LANES × LANES are turned in registers: log2(LANES) rounds of interleaving row i with
+ * row i + LANES / 2 transpose them. */
+static void KR_NAME(transpose)(const KR_REAL *in, ptrdiff_t stride_in, ptrdiff_t n_rows, ptrdiff_t n_columns,
+                               KR_REAL *out, ptrdiff_t stride_out)
+{
+    ptrdiff_t whole_rows = 0, whole_columns = 0;
+#ifdef KR_SHUFFLE
+    whole_rows = n_rows / LANES * LANES;
+    whole_columns = n_columns / LANES * LANES;
+    for (ptrdiff_t j = 0; j < whole_columns; j += LANES)
+        for (ptrdiff_t i = 0; i < whole_rows; i += LANES) {
+            VEC rows[LANES], turned[LANES];
+            for (int l = 0; l < LANES; l++)
+                rows[l] = KR_NAME(load)(in + (i + l) * stride_in + j);
+            for (int round = 1; round < LANES; round *= 2) {
+                for (int l = 0; l < LANES / 2; l++) {
+                    turned[2 * l] = KR_NAME(interleave)(rows[l], rows[l + LANES / 2], 0);
+                    turned[2 * l + 1] = KR_NAME(interleave)(rows[l], rows[l + LANES / 2], 1);
+                }
+                for (int l = 0; l < LANES; l++)
+                    rows[l] = turned[l];
+            }
+            for (int l = 0; l < LANES; l++)
+                KR_NAME(store)(out + (j + l) * stride_out + i, rows[l]);
+        }
+#endif
+    for (ptrdiff_t i = 0; i < n_rows; i++)
+        for (ptrdiff_t j = i < whole_rows ? whole_columns : 0; j < n_columns; j++)
+            out[j * stride_out + i] = in[i * stride_in + j];
+}
+
+/* out[:n] = in[:n] past the caches, for results too large to stay in them: a normal store would first read the line. */
+static void KR_NAME(stream_row)(const KR_REAL *in, KR_REAL *out, ptrdiff_t n)
+{
+    ptrdiff_t head = (ptrdiff_t)((-(uintptr_t)out % KR_BYTES) / sizeof(KR_REAL)), j;
+    head = head < n ? head : n;
+    memcpy(out, in, (size_t)head * sizeof(KR_REAL));
+    for (j = head; j + LANES <= n; j += LANES)
+        KR_STREAM(out + j, KR_NAME(load)(in + j));
+    memcpy(out + j, in + j, (size_t)(n - j) * sizeof(KR_REAL));
+}
+
+static const KR_TABLE KR_NAME(table) = {SLIVER, KR_NAME(finish_row), KR_NAME(sums), KR_NAME(pack), KR_NAME(transpose),
+                                        KR_NAME(stream_row)};
+
+#undef VEC
+#undef IVEC
+#undef UVEC
+#undef LANES
+#undef ROWS
+#undef SLIVER
+#undef NORM_PARTS
+#undef KR_REAL
+#undef KR_INT
+#undef KR_SUFFIX
+#undef KR_TABLE
+#undef KR_MANTISSA
+#undef KR_ONE_BITS
+#undef KR_ROUND
+#undef KR_LN2_HIGH
+#undef KR_LN2_LOW
+#undef KR_EXP_LOW
+#undef KR_TANH_HIGH
+#undef KR_EXP_TERMS
+#undef KR_EXP_COEFFICIENTS

@@ -1,0 +1,24 @@
+# Status codes and kernel kinds, read from the public header so that there is one list for C, Cython and Python.
+
+cdef extern from "kernelrules/api.h" nogil:
+    cpdef enum Status "kr_status":
+        OK "KR_OK"
+        MAX_ITER "KR_MAX_ITER"
+        NO_MEMORY "KR_NO_MEMORY"
+        BAD_ARGUMENT "KR_BAD_ARGUMENT"
+        CALLBACK "KR_CALLBACK"
+
+    cpdef enum KernelKind "kr_kernel_kind":
+        LINEAR "KR_LINEAR"
+        POLYNOMIAL "KR_POLYNOMIAL"
+        RBF "KR_RBF"
+        LAPLACIAN "KR_LAPLACIAN"
+        SIGMOID "KR_SIGMOID"
+
+    ctypedef struct kr_kernel:
+        int kind
+        int degree
+        double gamma
+        double coef0
+
+cdef const char *status_text(int status) noexcept nogil

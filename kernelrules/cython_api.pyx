@@ -1,0 +1,26 @@
+"""The public C-level surface: each function forwards to the core. The contract is in cython_api.pxd."""
+
+from kernelrules.core cimport status as core_status
+from kernelrules.core.gram cimport fill_gram
+
+
+cdef int kr_api_version() noexcept nogil:
+    return KR_API_VERSION
+
+
+cdef const char *kr_status_text(int status) noexcept nogil:
+    return core_status.status_text(status)
+
+
+cdef int kr_gram(const double *x, Py_ssize_t n_x, Py_ssize_t stride_x, const double *z, Py_ssize_t n_z,
+                 Py_ssize_t stride_z, Py_ssize_t n_features, const kr_kernel *kernel, double *out,
+                 Py_ssize_t stride_out, int n_threads) noexcept nogil:
+    return fill_gram(x, n_x, stride_x, z, n_z, stride_z, n_features, <const core_status.kr_kernel *> kernel, out,
+                     stride_out, n_threads)
+
+
+cdef int kr_gram_f(const float *x, Py_ssize_t n_x, Py_ssize_t stride_x, const float *z, Py_ssize_t n_z,
+                   Py_ssize_t stride_z, Py_ssize_t n_features, const kr_kernel *kernel, float *out,
+                   Py_ssize_t stride_out, int n_threads) noexcept nogil:
+    return fill_gram(x, n_x, stride_x, z, n_z, stride_z, n_features, <const core_status.kr_kernel *> kernel, out,
+                     stride_out, n_threads)

@@ -1,0 +1,340 @@
+"""Feature maps Φ with Φ(x)·Φ(z) equal to the kernel, or near it.
+
+`feature_map`     exact: the identity for Linear; for (γ x·z + c)^d every monomial of degree k ≤ d, weighted by the square
+                  root of its multinomial coefficient times binom(d, k) γ^k c^(d-k)
+`nystroem`        Φ(x) = k(x, L) U Λ^(-1/2) from the eigenvectors of k(L, L), L some points of the data; exact on L
+`random_fourier`  cos and sin of random projections: the mean of their products is the kernel (RBF, Laplacian)
+
+Each returns a frozen object of arrays with a method transform(X).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import combinations_with_replacement
+from typing import Any
+
+import numpy as np
+from scipy import linalg
+
+from kernelrules import check
+from kernelrules.kernels.matrix import gram, require_kernel
+from kernelrules.kernels.specs import RBF, Kernel, Laplacian, Linear, Polynomial, Precomputed
+
+__all__ = ["FeatureMap", "FourierMap", "IdentityMap", "MonomialMap", "NystroemMap", "feature_map", "nystroem",
+           "random_fourier"]
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureMap:
+    """A map from `n_features` columns to `n_components`.
+
+    Attributes
+    ----------
+    kernel : Kernel
+        What the inner products of mapped rows equal or approximate.
+    n_features : int
+        Columns that `transform` expects.
+    """
+
+    kernel: Kernel
+    n_features: int
+
+    @property
+    def n_components(self) -> int:
+        """Columns that `transform` gives."""
+        raise NotImplementedError  # every map below has its own
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Φ(X), one row for each row of X, float32 for float32 data.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame, (n, n_features)
+            The data.
+
+        Returns
+        -------
+        ndarray (n, n_components)
+            The mapped rows.
+        """
+        x = check.matrix(X)
+        if x.shape[1] != self.n_features:
+            raise ValueError(f"X has {x.shape[1]} columns but the map was made for {self.n_features}")
+        check.fits_memory((x.shape[0], self.n_components), x.dtype, "the mapped data")
+        return self._map(x)
+
+    def _map(self, x: Any) -> np.ndarray:
+        raise NotImplementedError  # every map below has its own
+
+
+@dataclass(frozen=True, eq=False)
+class IdentityMap(FeatureMap):
+    """Φ(x) = x, for the linear kernel."""
+
+    @property
+    def n_components(self) -> int:
+        """As many as there are features."""
+        return self.n_features
+
+    def _map(self, x: Any) -> np.ndarray:
+        return x.toscipy().toarray() if isinstance(x, check.Csr) else np.array(x)
+
+
+@dataclass(frozen=True, eq=False)
+class MonomialMap(FeatureMap):
+    """All monomials up to the degree that have a weight, each made from one of a degree less.
+
+    Attributes
+    ----------
+    parents, factors : ndarray of int
+        Monomial t is monomial parents[t] times feature factors[t]; the first is the constant 1.
+    weights : ndarray of float
+        What each is multiplied by; monomials of weight 0 are left out of the result.
+    """
+
+    parents: np.ndarray
+    factors: np.ndarray
+    weights: np.ndarray
+
+    @property
+    def n_components(self) -> int:
+        """Monomials of positive weight."""
+        return int(np.count_nonzero(self.weights))
+
+    def _map(self, x: Any) -> np.ndarray:
+        dense = x.toscipy().toarray() if isinstance(x, check.Csr) else x
+        columns = np.empty((len(self.weights), dense.shape[0]), dtype=dense.dtype)
+        columns[0] = 1
+        by_feature = np.ascontiguousarray(dense.T)
+        for t in range(1, len(self.weights)):
+            np.multiply(columns[self.parents[t]], by_feature[self.factors[t]], out=columns[t])
+        kept = self.weights > 0
+        weighted = columns[kept] * self.weights[kept, None].astype(dense.dtype)
+        return np.ascontiguousarray(weighted.T)
+
+
+@dataclass(frozen=True, eq=False)
+class NystroemMap(FeatureMap):
+    """Φ(x) = k(x, landmarks) · whitening.
+
+    Attributes
+    ----------
+    landmarks : ndarray (m, p)
+        Points of the data; for `Precomputed` empty, since transform is given their kernel values.
+    indices : ndarray (m,)
+        Which rows of the data they are.
+    whitening : ndarray (m, r)
+        U Λ^(-1/2), for the r ≤ m eigenvalues of k(landmarks, landmarks) that are not rounding error.
+    """
+
+    landmarks: np.ndarray
+    indices: np.ndarray
+    whitening: np.ndarray
+
+    @property
+    def n_components(self) -> int:
+        """The rank of the landmarks' kernel matrix."""
+        return self.whitening.shape[1]
+
+    def _map(self, x: Any) -> np.ndarray:
+        plain = x.toscipy() if isinstance(x, check.Csr) else x
+        if isinstance(self.kernel, Precomputed):
+            chosen = plain[:, self.indices]
+            values = chosen.toarray() if isinstance(x, check.Csr) else chosen
+        else:
+            values = gram(plain, self.landmarks.astype(x.dtype, copy=False), self.kernel)
+        return values @ self.whitening.astype(x.dtype, copy=False)
+
+
+@dataclass(frozen=True, eq=False)
+class FourierMap(FeatureMap):
+    """Φ(x) = (cos w·x, sin w·x) over the columns w of `frequencies`, scaled.
+
+    Attributes
+    ----------
+    frequencies : ndarray (p, f)
+        Random directions.
+    phase : float or None
+        With an odd number of components the last frequency gives one: sqrt(2) cos(w·x + phase).
+    """
+
+    frequencies: np.ndarray
+    phase: float | None
+
+    @property
+    def n_components(self) -> int:
+        """Two a frequency, or one less."""
+        return 2 * self.frequencies.shape[1] - (self.phase is not None)
+
+    def _map(self, x: Any) -> np.ndarray:
+        plain = x.toscipy() if isinstance(x, check.Csr) else x
+        angles = plain @ self.frequencies.astype(x.dtype, copy=False)
+        n_pairs = angles.shape[1] - (self.phase is not None)
+        mapped = np.empty((x.shape[0], self.n_components), dtype=x.dtype)
+        np.cos(angles[:, :n_pairs], out=mapped[:, : 2 * n_pairs : 2])
+        np.sin(angles[:, :n_pairs], out=mapped[:, 1 : 2 * n_pairs : 2])
+        if self.phase is not None:
+            np.cos(angles[:, -1] + x.dtype.type(self.phase), out=mapped[:, -1])
+            mapped[:, -1] *= x.dtype.type(math.sqrt(2.0))
+        mapped *= x.dtype.type(1.0 / math.sqrt(angles.shape[1]))
+        return mapped
+
+
+def feature_map(kernel: Kernel, n_features: int) -> FeatureMap:
+    """The exact feature map of a kernel that has a finite one: linear and polynomial.
+
+    Parameters
+    ----------
+    kernel : Linear or Polynomial
+        Of a polynomial kernel coef0 ≥ 0; gamma a number or "auto".
+    n_features : int
+        Columns of the data to map.
+
+    Returns
+    -------
+    FeatureMap
+        transform(X) @ transform(Z).T equals gram(X, Z, kernel).
+
+    Examples
+    --------
+    >>> from kernelrules import kernels
+    >>> phi = kernels.feature_map(kernels.Polynomial(degree=2), 2)
+    >>> phi.transform([[3.0, 5.0]]).round(2)
+    array([[ 1.  ,  4.24,  7.07,  9.  , 21.21, 25.  ]])
+    """
+    require_kernel(kernel)
+    p = check.whole(n_features, "n_features", 1)
+    if isinstance(kernel, Linear):
+        return IdentityMap(kernel, p)
+    if not isinstance(kernel, Polynomial):
+        raise ValueError(
+            f"{kernel!r} has no finite exact feature map; nystroem() or random_fourier() approximate what they can"
+        )
+    if kernel.coef0 < 0:
+        raise ValueError(f"a polynomial kernel with coef0 < 0 has no feature map, got {kernel.coef0}")
+    if kernel.gamma == "scale":
+        raise ValueError('gamma must be a number or "auto" here: "scale" needs data; use kernel.resolve(X)')
+    resolved = kernel.resolve_checked(np.empty((0, p))) if kernel.gamma == "auto" else kernel
+    n_monomials = math.comb(p + resolved.degree, resolved.degree)
+    check.fits_memory((n_monomials, 3), np.float64, "the list of monomials")
+    return _monomials(resolved, p)
+
+
+def _monomials(kernel: Polynomial, p: int) -> MonomialMap:
+    parents, factors, weights = [0], [0], [kernel.coef0**kernel.degree]
+    position = {(): 0}
+    for k in range(1, kernel.degree + 1):
+        scale = math.comb(kernel.degree, k) * kernel.gamma**k * kernel.coef0 ** (kernel.degree - k)
+        for exponents in combinations_with_replacement(range(p), k):
+            position[exponents] = len(weights)
+            parents.append(position[exponents[:-1]])
+            factors.append(exponents[-1])
+            ways = math.factorial(k)
+            for feature in set(exponents):
+                ways //= math.factorial(exponents.count(feature))
+            weights.append(scale * ways)
+    return MonomialMap(kernel, p, np.array(parents), np.array(factors), np.sqrt(weights))
+
+
+def nystroem(X: Any, kernel: Kernel = RBF(), n_components: int = 100, rng: Any = None) -> NystroemMap:  # noqa: B008
+    """A feature map from the kernel values against some of the data's own points.
+
+    Parameters
+    ----------
+    X : array, sparse matrix or data frame, (n, p)
+        The data; for `Precomputed` their square kernel matrix.
+    kernel : Kernel
+        A positive semi-definite one; gamma is taken from X. Directions of negative eigenvalue are dropped.
+    n_components : int
+        Points to draw, without replacement; at most n are taken.
+    rng : Generator, seed or None
+        Decides which.
+
+    Returns
+    -------
+    NystroemMap
+        With at most `n_components` components. For `Precomputed`, transform takes kernel values of new points against
+        all of the data, (m, n).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelrules import kernels
+    >>> X = np.random.default_rng(0).normal(size=(50, 3))
+    >>> phi = kernels.nystroem(X, kernels.RBF(0.1), 50, rng=0)
+    >>> mapped = phi.transform(X)
+    >>> np.allclose(mapped @ mapped.T, kernels.gram(X, kernel=kernels.RBF(0.1)), atol=1e-6)
+    True
+    """
+    require_kernel(kernel)
+    x = check.matrix(X)
+    if x.shape[0] == 0:
+        raise ValueError("X has no rows to choose from")
+    m = min(check.whole(n_components, "n_components", 1), x.shape[0])
+    indices = np.sort(check.generator(rng).choice(x.shape[0], size=m, replace=False))
+    plain = x.toscipy() if isinstance(x, check.Csr) else x
+    resolved = kernel.resolve_checked(x)
+    chosen = plain[indices]
+    if isinstance(kernel, Precomputed):
+        if x.shape[0] != x.shape[1]:
+            raise ValueError(f"X must be square to be a kernel matrix of its points, got shape {x.shape}")
+        between = chosen[:, indices]
+        between = between.toarray() if isinstance(x, check.Csr) else between
+        landmarks = np.empty((0, x.shape[1]), dtype=x.dtype)
+    else:
+        landmarks = chosen.toarray() if isinstance(x, check.Csr) else np.array(chosen)
+        between = gram(landmarks, kernel=resolved, dtype=np.float64)
+    values, vectors = linalg.eigh((between + between.T) / 2)
+    kept = values > values[-1] * m * np.finfo(x.dtype).eps
+    if not kept.any():
+        raise ValueError("the kernel matrix of the chosen points has no positive eigenvalue")
+    whitening = (vectors[:, kept] / np.sqrt(values[kept]))[:, ::-1]
+    return NystroemMap(resolved, x.shape[1], landmarks, indices, np.ascontiguousarray(whitening))
+
+
+def random_fourier(kernel: Kernel, n_features: int, n_components: int = 100, rng: Any = None) -> FourierMap:
+    """A feature map of random waves, for kernels that depend on x - z.
+
+    Parameters
+    ----------
+    kernel : RBF or Laplacian
+        gamma a number or "auto".
+    n_features : int
+        Columns of the data to map.
+    n_components : int
+        Columns of the result. The error falls like 1 / sqrt(n_components).
+    rng : Generator, seed or None
+        Decides the waves.
+
+    Returns
+    -------
+    FourierMap
+        The mean of transform(X) @ transform(Z).T over rng is gram(X, Z, kernel).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelrules import kernels
+    >>> phi = kernels.random_fourier(kernels.RBF(0.5), 2, 2000, rng=0)
+    >>> (phi.transform([[0.0, 0.0]]) @ phi.transform([[1.0, 0.0]]).T).round(1)
+    array([[0.6]])
+    """
+    require_kernel(kernel)
+    p = check.whole(n_features, "n_features", 1)
+    d = check.whole(n_components, "n_components", 1)
+    if not isinstance(kernel, (RBF, Laplacian)):
+        raise ValueError(f"random Fourier features need RBF or Laplacian, got {kernel!r}")
+    if kernel.gamma == "scale":
+        raise ValueError('gamma must be a number or "auto" here: "scale" needs data; use kernel.resolve(X)')
+    resolved = kernel.resolve_checked(np.empty((0, p)))
+    generator = check.generator(rng)
+    shape = (p, (d + 1) // 2)
+    check.fits_memory(shape, np.float64, "the random frequencies")
+    if isinstance(kernel, RBF):
+        frequencies = generator.normal(scale=math.sqrt(2 * resolved.gamma), size=shape)
+    else:
+        frequencies = resolved.gamma * generator.standard_cauchy(size=shape)
+    phase = generator.uniform(0, 2 * math.pi) if d % 2 else None
+    return FourierMap(resolved, p, frequencies, phase)

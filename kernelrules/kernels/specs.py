@@ -1,0 +1,217 @@
+"""Kernels as values: frozen, checked when made, without data.
+
+    Linear       x·z                       Laplacian    exp(-γ |x-z|_1)
+    Polynomial   (γ x·z + c)^d             Sigmoid      tanh(γ x·z + c)
+    RBF          exp(-γ |x-z|²)            Precomputed  the user's own matrix
+
+gamma is a number, "scale" for 1 / (p · var X) or "auto" for 1 / p; `resolve(X)` gives the kernel with its number. A new
+kernel is one class here and one kind in the core.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from kernelrules import check
+from kernelrules.core.status import KernelKind
+
+__all__ = ["RBF", "Kernel", "Laplacian", "Linear", "Polynomial", "Precomputed", "Sigmoid"]
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """What all kernels share."""
+
+    kind: ClassVar[int | None] = None
+
+    def __post_init__(self) -> None:
+        gamma = getattr(self, "gamma", 1.0)
+        if isinstance(gamma, str):
+            if gamma not in ("scale", "auto"):
+                raise ValueError(f'gamma must be a number, "scale" or "auto", got {gamma!r}')
+        else:
+            self._set("gamma", check.positive(gamma, "gamma"))
+        self._set("coef0", check.real(getattr(self, "coef0", 0.0), "coef0"))
+
+    def _set(self, name: str, value: Any) -> None:
+        if hasattr(self, name):  # kernels without the parameter stay without it
+            object.__setattr__(self, name, value)
+
+    def resolve(self, X: Any) -> Kernel:
+        """The kernel with gamma as a number, taken from X where it is "scale" or "auto".
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame
+            The data that decide; of a model, those it was fitted to.
+
+        Returns
+        -------
+        Kernel
+            With a number for gamma.
+
+        Examples
+        --------
+        >>> RBF("auto").resolve([[0.0, 1.0], [2.0, 3.0]])
+        RBF(gamma=0.5)
+        """
+        return self.resolve_checked(check.matrix(X)) if isinstance(getattr(self, "gamma", None), str) else self
+
+    def resolve_checked(self, data: np.ndarray | check.Csr) -> Kernel:
+        """`resolve` for data that have been through `check.matrix`."""
+        gamma = getattr(self, "gamma", None)
+        if not isinstance(gamma, str):
+            return self
+        n, p = data.shape
+        if gamma == "auto":
+            return replace(self, gamma=1.0 / p)
+        variance = _variance(data) if n else 0.0
+        return replace(self, gamma=1.0 / (p * variance) if variance > 0 else 1.0)
+
+    def core(self) -> tuple[int, int, float, float]:
+        """(kind, degree, gamma, coef0), as the core takes it."""
+        return (
+            int(self.kind),
+            getattr(self, "degree", 0),
+            getattr(self, "gamma", 1.0),
+            getattr(self, "coef0", 0.0),
+        )
+
+
+def _variance(data: Any) -> float:
+    """Of all entries together, in float64, by two passes, so that an offset costs no digits."""
+    if not isinstance(data, check.Csr):
+        return float(np.var(data, dtype=np.float64))
+    n_all = data.shape[0] * data.shape[1]
+    stored = data.data.astype(np.float64, copy=False)
+    mean = stored.sum() / n_all
+    return float((np.square(stored - mean).sum() + (n_all - len(stored)) * mean**2) / n_all)
+
+
+@dataclass(frozen=True)
+class Linear(Kernel):
+    """The inner product x·z.
+
+    Examples
+    --------
+    >>> from kernelrules import kernels
+    >>> kernels.gram([[1.0, 2.0]], [[3.0, 4.0]], kernels.Linear())
+    array([[11.]])
+    """
+
+    kind = KernelKind.LINEAR
+
+
+@dataclass(frozen=True)
+class Polynomial(Kernel):
+    """(gamma x·z + coef0)^degree.
+
+    Positive semi-definite for coef0 ≥ 0; others are allowed and left to the solver.
+
+    Parameters
+    ----------
+    degree : int
+        At least 0.
+    gamma : float, "scale" or "auto"
+        Greater than 0.
+    coef0 : float
+        The constant.
+
+    Examples
+    --------
+    >>> from kernelrules import kernels
+    >>> kernels.gram([[1.0, 2.0]], [[3.0, 4.0]], kernels.Polynomial(degree=2))
+    array([[144.]])
+    """
+
+    degree: int = 3
+    gamma: float | str = 1.0
+    coef0: float = 1.0
+    kind = KernelKind.POLYNOMIAL
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        degree = check.whole(self.degree, "degree", 0)
+        if degree > 1 << 20:
+            raise ValueError(f"degree must be at most {1 << 20}, got {degree}")
+        object.__setattr__(self, "degree", degree)
+
+
+@dataclass(frozen=True)
+class RBF(Kernel):
+    """exp(-gamma |x-z|²), also called Gaussian.
+
+    Parameters
+    ----------
+    gamma : float, "scale" or "auto"
+        Greater than 0.
+
+    Examples
+    --------
+    >>> from kernelrules import kernels
+    >>> kernels.gram([[0.0], [1.0]], kernel=kernels.RBF(gamma=2.0)).round(3)
+    array([[1.   , 0.135],
+           [0.135, 1.   ]])
+    """
+
+    gamma: float | str = "scale"
+    kind = KernelKind.RBF
+
+
+@dataclass(frozen=True)
+class Laplacian(Kernel):
+    """exp(-gamma |x-z|_1), with the sum of absolute differences.
+
+    Parameters
+    ----------
+    gamma : float, "scale" or "auto"
+        Greater than 0.
+
+    Examples
+    --------
+    >>> from kernelrules import kernels
+    >>> kernels.gram([[0.0, 0.0]], [[1.0, -1.0]], kernels.Laplacian(gamma=0.5)).round(3)
+    array([[0.368]])
+    """
+
+    gamma: float | str = "scale"
+    kind = KernelKind.LAPLACIAN
+
+
+@dataclass(frozen=True)
+class Sigmoid(Kernel):
+    """tanh(gamma x·z + coef0). Not positive semi-definite in general.
+
+    Parameters
+    ----------
+    gamma : float, "scale" or "auto"
+        Greater than 0.
+    coef0 : float
+        The constant.
+
+    Examples
+    --------
+    >>> from kernelrules import kernels
+    >>> kernels.gram([[1.0]], [[0.5]], kernels.Sigmoid(gamma=1.0)).round(3)
+    array([[0.462]])
+    """
+
+    gamma: float | str = "scale"
+    coef0: float = 0.0
+    kind = KernelKind.SIGMOID
+
+
+@dataclass(frozen=True)
+class Precomputed(Kernel):
+    """The data are the kernel matrix itself: X[i, j] = k(x_i, z_j).
+
+    Examples
+    --------
+    >>> from kernelrules import kernels
+    >>> kernels.gram([[2.0, 1.0], [1.0, 2.0]], kernel=kernels.Precomputed())
+    array([[2., 1.],
+           [1., 2.]])
+    """

@@ -1,0 +1,82 @@
+"""Threads, and what a long computation tells about itself.
+
+One knob, `n_threads`: None means the cores that this process may use, but no more than OpenMP is set to (so that
+OMP_NUM_THREADS and threadpoolctl are obeyed). Results never depend on it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from kernelrules import check
+from kernelrules.core import machine
+
+__all__ = ["Progress", "n_threads_or_default", "ticker"]
+
+# GNU's OpenMP cannot start threads in a process forked from one that has used them: it would wait for ever.
+_in_forked_child = False
+
+
+def _after_fork() -> None:
+    global _in_forked_child
+    _in_forked_child = True
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a computation is: what callbacks are given."""
+
+    what: str
+    done: int
+    total: int
+
+    @property
+    def fraction(self) -> float:
+        """Between 0 and 1."""
+        return self.done / self.total if self.total else 1.0
+
+
+def n_threads_or_default(n_threads: Any = None) -> int:
+    """The number of threads to use.
+
+    Parameters
+    ----------
+    n_threads : int or None
+        None takes the default described above. In a forked child process it is always 1.
+
+    Returns
+    -------
+    int
+        At least 1.
+
+    Examples
+    --------
+    >>> n_threads_or_default(3)
+    3
+    """
+    if n_threads is not None:
+        wanted = check.whole(n_threads, "n_threads", 1)
+    else:
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        wanted = min(cores, machine.openmp_threads())
+    return 1 if _in_forked_child else min(wanted, 1024)
+
+
+def ticker(callback: Callable[[Progress], Any] | None, what: str) -> Callable[[int, int], None] | None:
+    """What the core calls as tick(done, total), made of a user's callback(progress)."""
+    if callback is None:
+        return None
+    if not callable(callback):
+        raise TypeError(f"callback must be callable, got {callback!r}")
+
+    def tick(done: int, total: int) -> None:
+        callback(Progress(what, done, total))
+
+    return tick
