@@ -75,8 +75,10 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--version", action="version", version=f"kernelrules {__version__}")
     parser.parse_args(arguments)
     threads = parallel.n_threads_or_default()
-    print(f"kernelrules {__version__}  (Python {platform.python_version()}, numpy {np.__version__}, "
-          f"scipy {scipy.__version__})")
+    print(
+        f"kernelrules {__version__}  (Python {platform.python_version()}, numpy {np.__version__}, "
+        f"scipy {scipy.__version__})"
+    )
     print(f"threads     {threads}, OpenMP {'on' if machine.has_openmp() else 'off'}")
     print(f"SIMD        {machine.simd()}")
     print(f"BLAS        {_blas()}")
@@ -87,8 +89,10 @@ def main(arguments: list[str] | None = None) -> int:
     ours, theirs = _seconds(lambda: kernels.gram(X, kernel=kernel), lambda: _numpy_rbf(X, kernel.gamma))
     error = float(np.abs(kernels.gram(X, kernel=kernel) - _numpy_rbf(X, kernel.gamma)).max())
     print(f"RBF Gram matrix of Spambase, {X.shape[0]} × {X.shape[1]}:")
-    print(f"            {ours * 1e3:.1f} ms; with numpy {theirs * 1e3:.1f} ms, {theirs / ours:.1f} times as long; "
-          f"largest difference {error:.1e}")
+    print(
+        f"            {ours * 1e3:.1f} ms; with numpy {theirs * 1e3:.1f} ms, {theirs / ours:.1f} times as long; "
+        f"largest difference {error:.1e}"
+    )
     good = error < 1e-10
     print("self-check  passed" if good else "self-check  FAILED: the two matrices differ")
     return 0 if good else 1

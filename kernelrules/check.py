@@ -17,8 +17,20 @@ import numpy as np
 from scipy import sparse
 
 __all__ = [
-    "Csr", "DtypeError", "fewer_columns", "fits_memory", "float_type", "free_memory", "generator", "matrix", "output",
-    "pair", "positive", "real", "whole",
+    "Csr",
+    "DtypeError",
+    "fewer_columns",
+    "fits_memory",
+    "float_type",
+    "free_memory",
+    "generator",
+    "matrix",
+    "output",
+    "pair",
+    "positive",
+    "products_fit",
+    "real",
+    "whole",
 ]
 
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
@@ -172,6 +184,24 @@ def pair(X: Any, Z: Any, dtype: Any = None) -> tuple[Any, Any]:
     return x, z
 
 
+def products_fit(x: Any, z: Any) -> None:
+    """Refuse data whose inner products could overflow while they are summed: infinities would cancel to NaN."""
+    any_sparse = isinstance(x, Csr) or isinstance(z, Csr)
+    summed_in = _FLOATS[1] if any_sparse else x.dtype
+    largest = [_largest(a) for a in (x, x if z is None else z)]
+    if largest[0] * largest[1] * x.shape[1] > float(np.finfo(summed_in).max):
+        advice = "dtype=float64 or smaller units" if summed_in == _FLOATS[0] else "smaller units"
+        raise ValueError(
+            f"inner products of X and Z could overflow {summed_in}: their largest entries are {largest[0]:.3g} and "
+            f"{largest[1]:.3g}; use {advice}"
+        )
+
+
+def _largest(a: Any) -> float:
+    values = a.data if isinstance(a, Csr) else a
+    return float(max(values.max(initial=0), -values.min(initial=0)))
+
+
 def output(out: Any, shape: tuple[int, ...], dtype: np.dtype, *inputs: Any, name: str = "out") -> np.ndarray:
     """An array to write into: of the right shape and type, writeable, and apart from the inputs."""
     if not isinstance(out, np.ndarray):
@@ -306,9 +336,8 @@ def _place(position: np.ndarray) -> str:
 def _refuse_nonfinite(array: np.ndarray, name: str) -> None:
     if array.dtype.kind != "f":
         return
-    with np.errstate(all="ignore"):
-        if np.isfinite(array.sum()):  # one pass without a mask; a sum that overflows proves nothing
-            return
+    if array.size == 0 or (np.isfinite(array.max()) and np.isfinite(array.min())):  # NaN wins both; no mask is made
+        return
     for start in range(0, len(array), 4096):
         bad = np.argwhere(~np.isfinite(array[start : start + 4096]))
         if len(bad):

@@ -25,7 +25,8 @@ cdef struct Plan:
     bint streamed               # whether the result is written past the caches
     int sum                     # what is added up over the features
     double gamma
-    double factor               # data are multiplied by it before that
+    double largest              # magnitude in the data, where it decides the factor
+    double factor               # data are multiplied by it before they are summed
     double *centre              # and this is subtracted before that; NULL: nothing
     kr_finish finish            # what is made of the sum
 

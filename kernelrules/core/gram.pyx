@@ -13,7 +13,7 @@ any number of threads gives the same bits.
 """
 
 from cython.parallel cimport prange, threadid
-from libc.math cimport floor, frexp, isfinite, ldexp, sqrt
+from libc.math cimport fabs, floor, frexp, isfinite, ldexp, sqrt
 from libc.stdint cimport uintptr_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
@@ -78,27 +78,48 @@ cdef int finish_of(const kr_kernel *kernel) noexcept nogil:
     return KR_FINISH_EXP
 
 
-cdef double exact_factor(double gamma, int power) noexcept nogil:
-    """A power of two near gamma^(1/power), at most 1: data scaled by it do not round, and sums of their differences'
-    powers do not overflow where gamma is tiny."""
-    cdef int exponent = 0
+cdef double exact_factor(double gamma, int power, double largest, int most_exponent) noexcept nogil:
+    """A power of two near gamma^(1/power): data scaled by it do not round, and the sum of their differences' powers
+    neither overflows nor vanishes where gamma is extreme. `largest`, the data's largest magnitude, stays in range."""
+    cdef int exponent = 0, room = 0
     frexp(gamma, &exponent)
-    return min(1.0, ldexp(1.0, <int> floor(exponent / <double> power)))
+    exponent = <int> floor(exponent / <double> power)
+    frexp(largest, &room)
+    return ldexp(1.0, min(exponent, most_exponent - 1 - room))
 
 
-cdef void choose_sums(Plan *plan, const kr_kernel *kernel) noexcept nogil:
+cdef void scale_differences(Plan *plan, int power, const real_t *example) noexcept nogil:
+    """Sum powers of differences of the data as they are, but for an exact factor."""
+    plan.sum = KR_SUM_SQUARES if power == 2 else KR_SUM_MAGNITUDES
+    plan.factor = exact_factor(plan.gamma, power, plan.largest, 127 if real_t is float else 1023)
+    plan.finish.finish = KR_FINISH_EXP
+    plan.finish.gamma = plan.gamma / (plan.factor * plan.factor if power == 2 else plan.factor)
+    if real_t is float:
+        plan.finish.gamma = min(plan.finish.gamma, 3.4e38)      # infinity times a distance of 0 would be NaN
+
+
+cdef void find_largest(Plan *plan, const Operand *operand, const real_t *example) noexcept nogil:
+    cdef const real_t *data = <const real_t *> operand.data
+    cdef Py_ssize_t i, k
+    for i in range(operand.n):
+        for k in range(plan.n_features):
+            plan.largest = max(plan.largest, fabs(<double> data[i * operand.stride + k]))
+
+
+cdef void choose_sums(Plan *plan, const kr_kernel *kernel, const real_t *example) noexcept nogil:
     """How the kernel is put together: what is summed of which data, and what is made of the sum."""
     plan.gamma, plan.factor, plan.sum = kernel.gamma, 1.0, KR_SUM_PRODUCTS
+    plan.finish.finish = finish_of(kernel)
     plan.finish.degree, plan.finish.gamma, plan.finish.coef0 = kernel.degree, kernel.gamma, kernel.coef0
     plan.unit_diagonal = kernel.kind == RBF or kernel.kind == LAPLACIAN
-    plan.finish.finish = finish_of(kernel)
+    if plan.unit_diagonal and kernel.gamma >= 1:    # otherwise data are scaled down, which is safe whatever they are
+        find_largest(plan, &plan.x, example)
+        find_largest(plan, &plan.z, example)
     if kernel.kind == RBF:
         plan.finish.finish = KR_FINISH_RBF
         plan.factor = sqrt(kernel.gamma)
     elif kernel.kind == LAPLACIAN:
-        plan.sum = KR_SUM_MAGNITUDES
-        plan.factor = exact_factor(kernel.gamma, 1)
-        plan.finish.gamma = kernel.gamma / plan.factor
+        scale_differences(plan, 1, example)
 
 
 cdef void add_to_centre(const real_t *data, Py_ssize_t n, Py_ssize_t stride, Py_ssize_t n_features, double share,
@@ -165,7 +186,7 @@ cdef int plan_gram(Plan *plan, const real_t *x, Py_ssize_t n_x, Py_ssize_t strid
     plan.n_features = n_features
     plan.simd = pick(level, &example)
     plan.sliver = sliver_rows(plan.simd, &example)
-    choose_sums(plan, kernel)
+    choose_sums(plan, kernel, &example)
     tiles_down = (n_x + TILE - 1) // TILE
     plan.tiles_across = (n_z + TILE - 1) // TILE
     plan.n_tiles = tiles_down * (tiles_down + 1) // 2 if plan.symmetric else tiles_down * plan.tiles_across
@@ -237,7 +258,7 @@ cdef void sum_over_features(const Plan *plan, const Block *at, real_t *tile, rea
 
 
 cdef bint expansion_fails(const Plan *plan, const Block *at, const real_t *tile) noexcept nogil:
-    """Whether some entry of the tile is neither accurate by the expansion nor zero for certain. NaN counts as failing."""
+    """Whether an entry of the tile is neither accurate by the expansion nor zero for certain. NaN counts as failing."""
     cdef const real_t *norm_x = <const real_t *> plan.x.norms + at.i0
     cdef const real_t *norm_z = <const real_t *> plan.z.norms + at.j0
     cdef double vanishing = 88.0 if real_t is float else 709.0
@@ -273,11 +294,9 @@ cdef void make_tile(const Plan *plan, const Block *at, real_t *tile, real_t *pac
     if how.finish == KR_FINISH_RBF and expansion_fails(plan, at, tile):
         by_differences = plan[0]
         by_differences.x.slivers = by_differences.z.slivers = by_differences.centre = NULL
-        by_differences.sum = KR_SUM_SQUARES
-        by_differences.factor = exact_factor(plan.gamma, 2)
+        scale_differences(&by_differences, 2, tile)
         sum_over_features(&by_differences, at, tile, pack_x, pack_z)
-        how.finish = KR_FINISH_EXP
-        how.gamma = plan.gamma / (by_differences.factor * by_differences.factor)
+        how = by_differences.finish
     for i in range(at.n_i):
         if how.finish == KR_FINISH_RBF:
             finish_row(plan.simd, &how, norm_x[at.i0 + i], norm_z + at.j0, tile + i * TILE, at.n_j)

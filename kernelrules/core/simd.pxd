@@ -43,7 +43,6 @@ cdef extern from "simd_tables.h" nogil:
         void (*stream_row)(const float *, float *, Py_ssize_t) noexcept nogil
 
 
-
 cdef int best_level() noexcept nogil            # that this processor has: 0 baseline, 1 AVX2 + FMA, 2 AVX-512
 cdef void stream_fence() noexcept nogil         # after streamed rows, before another thread may read them
 cdef const kr_simd_d *table_d(int level) noexcept nogil

@@ -1,8 +1,8 @@
 """Kernels, their Gram matrices and their feature maps.
 
-    specs.py    the kernels as frozen values
-    matrix.py   gram, diagonal
-    maps.py     feature_map, nystroem, random_fourier
+specs.py    the kernels as frozen values
+matrix.py   gram, diagonal
+maps.py     feature_map, nystroem, random_fourier
 """
 
 from kernelrules.kernels.maps import (

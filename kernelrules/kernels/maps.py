@@ -1,7 +1,7 @@
 """Feature maps Φ with Φ(x)·Φ(z) equal to the kernel, or near it.
 
-`feature_map`     exact: the identity for Linear; for (γ x·z + c)^d every monomial of degree k ≤ d, weighted by the square
-                  root of its multinomial coefficient times binom(d, k) γ^k c^(d-k)
+`feature_map`     exact: the identity for Linear; for (γ x·z + c)^d every monomial of degree k ≤ d, weighted by the
+                  square root of its multinomial coefficient times binom(d, k) γ^k c^(d-k)
 `nystroem`        Φ(x) = k(x, L) U Λ^(-1/2) from the eigenvectors of k(L, L), L some points of the data; exact on L
 `random_fourier`  cos and sin of random projections: the mean of their products is the kernel (RBF, Laplacian)
 
@@ -22,8 +22,16 @@ from kernelrules import check
 from kernelrules.kernels.matrix import gram, require_kernel
 from kernelrules.kernels.specs import RBF, Kernel, Laplacian, Linear, Polynomial, Precomputed
 
-__all__ = ["FeatureMap", "FourierMap", "IdentityMap", "MonomialMap", "NystroemMap", "feature_map", "nystroem",
-           "random_fourier"]
+__all__ = [
+    "FeatureMap",
+    "FourierMap",
+    "IdentityMap",
+    "MonomialMap",
+    "NystroemMap",
+    "feature_map",
+    "nystroem",
+    "random_fourier",
+]
 
 
 @dataclass(frozen=True, eq=False)

@@ -82,7 +82,10 @@ def gram(
     if isinstance(kernel, Precomputed):
         return _given(X, Z, out, dtype)
     x, z = check.pair(X, Z, dtype)
-    spec = kernel.resolve_checked(x).core()
+    resolved = kernel.resolve_checked(x)
+    any_sparse = isinstance(x, check.Csr) or isinstance(z, check.Csr)
+    if not isinstance(resolved, (RBF, Laplacian)) or (any_sparse and isinstance(resolved, RBF)):
+        check.products_fit(x, z)  # dense distances are sums of differences, and cannot cancel to NaN
     shape = (x.shape[0], x.shape[0] if z is None else z.shape[0])
     fresh = out is None
     if fresh:
@@ -98,12 +101,12 @@ def gram(
         target = out.T
         if z is not None:  # k(x, z) = k(z, x): the transpose is the Gram matrix the other way round
             x, z = z, x
-    if isinstance(x, check.Csr) or isinstance(z, check.Csr):
+    if any_sparse:
         both = isinstance(x, check.Csr) and (z is None or isinstance(z, check.Csr))
         columns = (x if z is None else z).columns() if both else None
-        gram_csr(x, z, columns, x.shape[1], spec, target, threads, tick, fresh)
+        gram_csr(x, z, columns, x.shape[1], resolved.core(), target, threads, tick, fresh)
     else:
-        gram_dense(x, z, spec, target, threads, tick, fresh)
+        gram_dense(x, z, resolved.core(), target, threads, tick, fresh)
     return out
 
 

@@ -10,6 +10,7 @@ kernel is one class here and one kind in the core.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -55,7 +56,8 @@ class Kernel:
 
         Examples
         --------
-        >>> RBF("auto").resolve([[0.0, 1.0], [2.0, 3.0]])
+        >>> from kernelrules import kernels
+        >>> kernels.RBF("auto").resolve([[0.0, 1.0], [2.0, 3.0]])
         RBF(gamma=0.5)
         """
         return self.resolve_checked(check.matrix(X)) if isinstance(getattr(self, "gamma", None), str) else self
@@ -69,7 +71,10 @@ class Kernel:
         if gamma == "auto":
             return replace(self, gamma=1.0 / p)
         variance = _variance(data) if n else 0.0
-        return replace(self, gamma=1.0 / (p * variance) if variance > 0 else 1.0)
+        scale = 1.0 / (p * variance) if variance > 0 else 1.0  # data without spread: any scale will do
+        if not 0 < scale < math.inf:
+            raise ValueError(f'gamma "scale" is 1 / ({p} · var X), but the variance of X is {variance}')
+        return replace(self, gamma=scale)
 
     def core(self) -> tuple[int, int, float, float]:
         """(kind, degree, gamma, coef0), as the core takes it."""
@@ -83,6 +88,11 @@ class Kernel:
 
 def _variance(data: Any) -> float:
     """Of all entries together, in float64, by two passes, so that an offset costs no digits."""
+    with np.errstate(over="ignore"):
+        return _variance_by_two_passes(data)
+
+
+def _variance_by_two_passes(data: Any) -> float:
     if not isinstance(data, check.Csr):
         return float(np.var(data, dtype=np.float64))
     n_all = data.shape[0] * data.shape[1]
@@ -142,7 +152,7 @@ class Polynomial(Kernel):
 
 @dataclass(frozen=True)
 class RBF(Kernel):
-    """exp(-gamma |x-z|²), also called Gaussian.
+    """`exp(-gamma |x-z|²)`, also called Gaussian.
 
     Parameters
     ----------
@@ -163,7 +173,7 @@ class RBF(Kernel):
 
 @dataclass(frozen=True)
 class Laplacian(Kernel):
-    """exp(-gamma |x-z|_1), with the sum of absolute differences.
+    """`exp(-gamma |x-z|_1)`, with the sum of absolute differences.
 
     Parameters
     ----------

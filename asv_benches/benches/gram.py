@@ -1,0 +1,158 @@
+"""Gram matrices: time, peak memory and exactness, of dense and CSR data.
+
+`time_gram` writes into the same `out` again and again: the computation alone. `time_gram_fresh` allocates its result,
+as most callers do, and so pays for the first touch of its pages too. The track_ benchmarks have no noise: a change in
+one is a change in the numbers that users get, so that speed bought with digits shows.
+"""
+
+import numpy as np
+from scipy import sparse
+
+from ._common import DTYPES, SHAPES, SPARSE, Repeats, csr, make_kernel, normal, require, touched
+
+KERNELS = ["Linear", "Polynomial", "RBF", "Laplacian"]
+
+
+class Dense(Repeats):
+    params = (list(SHAPES), DTYPES, KERNELS)
+    param_names = ("shape", "dtype", "kernel")
+
+    def setup(self, shape, dtype, kernel):
+        n, p = SHAPES[shape]
+        self.kernel = make_kernel(kernel, p)
+        self.gram = require("kernels", "gram").gram
+        self.X = normal((n, p), dtype)
+        self.out = touched((n, n), dtype)
+
+    def time_gram(self, shape, dtype, kernel):
+        self.gram(self.X, kernel=self.kernel, out=self.out)
+
+    def time_gram_fresh(self, shape, dtype, kernel):
+        self.gram(self.X, kernel=self.kernel)
+
+
+class Cross(Repeats):
+    params = (list(SHAPES), DTYPES, ["Linear", "RBF"])
+    param_names = ("shape", "dtype", "kernel")
+
+    def setup(self, shape, dtype, kernel):
+        n, p = SHAPES[shape]
+        self.kernel = make_kernel(kernel, p)
+        self.gram = require("kernels", "gram").gram
+        self.X, self.Z = normal((n, p), dtype), normal((n // 2, p), dtype, seed=1)
+        self.out = touched((n, n // 2), dtype)
+
+    def time_gram(self, shape, dtype, kernel):
+        self.gram(self.X, self.Z, self.kernel, out=self.out)
+
+
+class OneRow(Repeats):
+    """What a call costs beside its arithmetic, and the row-by-row use that a solver or a prediction makes."""
+
+    params = (["1x1", "1x5000"],)
+    param_names = ("result",)
+    number = 0  # short calls: asv chooses how many to time together
+
+    def setup(self, result):
+        self.kernel = make_kernel("RBF", 50)
+        self.gram = require("kernels", "gram").gram
+        n_rows = int(result.removeprefix("1x"))
+        self.X, self.Z = normal((1, 50)), normal((n_rows, 50), seed=1)
+        self.out = touched((1, n_rows))
+
+    def time_gram(self, result):
+        self.gram(self.X, self.Z, self.kernel, out=self.out)
+
+
+class Memory:
+    """The peak of the whole process: interpreter, data, result, and whatever the call needs beside them."""
+
+    params = (list(SHAPES), DTYPES, ["RBF", "Laplacian"])
+    param_names = ("shape", "dtype", "kernel")
+
+    def setup(self, shape, dtype, kernel):
+        n, p = SHAPES[shape]
+        self.kernel = make_kernel(kernel, p)
+        self.gram = require("kernels", "gram").gram
+        self.X = normal((n, p), dtype)
+
+    def peakmem_gram(self, shape, dtype, kernel):
+        self.gram(self.X, kernel=self.kernel)
+
+
+class Csr(Repeats):
+    """A dense × sparse product has 500 dense rows: 5000 of the text's width would be 800 MB."""
+
+    params = (list(SPARSE), ["sparse", "sparse x sparse", "dense x sparse"], ["Linear", "RBF", "Laplacian"])
+    param_names = ("data", "operands", "kernel")
+
+    def setup(self, data, operands, kernel):
+        n, p, _ = SPARSE[data]
+        self.kernel = make_kernel(kernel, p)
+        self.gram = require("kernels", "gram").gram
+        self.Z = None if operands == "sparse" else csr(data, seed=1)
+        self.X = normal((500, p)) if operands == "dense x sparse" else csr(data)
+        self.out = touched((self.X.shape[0], n))
+
+    def time_gram(self, data, operands, kernel):
+        self.gram(self.X, self.Z, self.kernel, out=self.out)
+
+    def peakmem_gram(self, data, operands, kernel):
+        self.gram(self.X, self.Z, self.kernel, out=self.out)
+
+
+class RbfError:
+    """Against exp(-γ |x-z|²) from the differences themselves in long double: the largest relative error."""
+
+    params = ([0.0, 1e6], DTYPES, ["dense", "CSR"])
+    param_names = ("offset", "dtype", "data")
+    unit = "ulps"
+
+    def setup(self, offset, dtype, data):
+        self.kernel = make_kernel("RBF", 20)
+        self.gram = require("kernels", "gram").gram
+        self.X = (normal((200, 20)) + offset).astype(dtype)
+
+    def track_rbf_error_ulps(self, offset, dtype, data):
+        given = sparse.csr_array(self.X) if data == "CSR" else self.X
+        wide = self.X.astype(np.longdouble)
+        squares = np.square(wide[:, None] - wide[None]).sum(axis=2)
+        exact = np.exp(-np.longdouble(self.kernel.gamma) * squares)
+        error = np.abs(self.gram(given, kernel=self.kernel) / exact - 1).max()
+        return float(error / np.finfo(dtype).eps)
+
+
+class Exactness:
+    """Asymmetry and what threads change are 0; the diagonal's error is 0 for RBF and Laplacian, rounding for others."""
+
+    params = (DTYPES, KERNELS)
+    param_names = ("dtype", "kernel")
+
+    def setup(self, dtype, kernel):
+        self.kernel = make_kernel(kernel, 30)
+        self.gram = require("kernels", "gram").gram
+        self.X = normal((700, 30), dtype)
+
+    def track_asymmetry(self, dtype, kernel):
+        K = self.gram(self.X, kernel=self.kernel)
+        return float(np.abs(K - K.T).max())
+
+    def track_diagonal_error(self, dtype, kernel):
+        """Against kernels.diagonal, in ulps."""
+        diagonal = require("kernels", "diagonal").diagonal(self.X, self.kernel)
+        error = np.abs(self.gram(self.X, kernel=self.kernel).diagonal() / diagonal - 1).max()
+        return float(error / np.finfo(dtype).eps)
+
+    def track_entries_changed_by_threads(self, dtype, kernel):
+        alone = self.gram(self.X, kernel=self.kernel, n_threads=1)
+        return sum(
+            int(np.count_nonzero(alone != self.gram(self.X, kernel=self.kernel, n_threads=n))) for n in (2, 3, 5)
+        )
+
+
+def track_threads():
+    """How many the timings use: if these are not the two that asv.conf.json sets, no timing is comparable."""
+    return require("parallel", "n_threads_or_default").n_threads_or_default()
+
+
+track_threads.unit = "threads"

@@ -1,0 +1,75 @@
+"""Sphinx's settings. From the repository's root: `sphinx-build -W --keep-going -n -b html docs docs/_build/html`."""
+
+import runpy
+from pathlib import Path
+
+import kernelrules
+
+HERE = Path(__file__).parent
+
+project = "kernelrules"
+author = "the kernelrules developers"
+copyright = author
+version = release = kernelrules.__version__
+
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.doctest",
+    "sphinx.ext.mathjax",
+    "numpydoc",
+]
+exclude_patterns = ["_build"]
+templates_path = ["_templates"]
+default_role = "code"  # `x` in a docstring is code
+highlight_language = "python"
+
+# ---- reference: one page for each name in an autosummary table, from its docstring ---------------------------------
+autosummary_generate = True
+autodoc_typehints = "none"  # the docstrings say it in words
+autodoc_member_order = "bysource"
+numpydoc_show_class_members = False  # autodoc lists them: _templates/autosummary/class.rst
+# Sections known, in order and once; a summary of one line that says something; every described parameter with a type and
+# a description. Not asked for: capitals (a summary may start with a formula), "See Also", an extended summary.
+numpydoc_validation_checks = {
+    "GL05", "GL06", "GL07", "GL08", "SS01", "SS04", "SS06", "PR03", "PR04", "PR05", "PR06", "PR07", "PR10", "RT03",
+}  # fmt: skip
+
+# ---- doctest: `sphinx-build -b doctest docs docs/_build/doctest` ---------------------------------------------------
+# Data frames are shown with pandas, which building the pages does not need.
+doctest_global_setup = """
+try:
+    import pandas
+except ImportError:
+    pandas = None
+"""
+
+# ---- html ----------------------------------------------------------------------------------------------------------
+html_theme = "alabaster"
+html_theme_options = {
+    "description": "Kernel machines and rule learners over plain arrays",
+    "fixed_sidebar": True,
+    "page_width": "1080px",
+    "sidebar_width": "230px",
+    "body_text_align": "left",
+    "show_powered_by": False,
+}
+html_static_path = ["_static"]
+html_css_files = ["kernelrules.css"]
+html_sidebars = {"**": ["about.html", "searchfield.html", "navigation.html"]}
+html_show_sourcelink = False
+
+
+def draw_figures(app):
+    """Run each script in figures/ whose picture is missing or older than it; the pictures go to _build/figures."""
+    folder = HERE / "_build" / "figures"
+    folder.mkdir(parents=True, exist_ok=True)
+    for script in sorted((HERE / "figures").glob("*.py")):
+        picture = folder / f"{script.stem}.png"
+        if not picture.exists() or picture.stat().st_mtime < script.stat().st_mtime:
+            runpy.run_path(str(script))["draw"](picture)
+
+
+def setup(app):
+    """Hook the figures in before any page is read."""
+    app.connect("builder-inited", draw_figures)

@@ -1,0 +1,1 @@
+"""An outside user of kernelrules' low-level API."""

@@ -1,0 +1,12 @@
+"""Two extensions: one cimports kernelrules, the other includes its header. Neither links against it."""
+
+from Cython.Build import cythonize
+from setuptools import Extension, setup
+
+import kernelrules
+
+include = [kernelrules.get_include()]
+cython_caller = Extension("outside.cython_caller", ["outside/cython_caller.pyx"], include_dirs=include)
+c_caller = Extension("outside.c_caller", ["outside/c_caller.c"], include_dirs=include)
+
+setup(ext_modules=[*cythonize([cython_caller], language_level=3), c_caller])

@@ -1,0 +1,23 @@
+"""What all tests share: hypothesis' settings, and the design folder that may lie beside the checkout."""
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "default", deadline=None, max_examples=60, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile("long", deadline=None, max_examples=2000, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+@pytest.fixture(scope="session")
+def shared():
+    """The folder of real data and golden outcomes; tests that need it skip where it is absent."""
+    here = Path(__file__).resolve()
+    for folder in (os.environ.get("KERNELRULES_SHARED"), here.parents[2] / "shared"):
+        if folder and Path(folder, "data").is_dir():
+            return Path(folder)
+    pytest.skip("no shared/ folder beside this checkout")

@@ -1,0 +1,119 @@
+"""Layers import downwards only: read off the import and cimport lines of every file.
+
+    0 core    1 check, datasets, results    ...    5 estimators, command line
+
+A module may import from its own package and from lower layers; the core sees libc, its own package and scipy's BLAS.
+"""
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import kernelrules
+
+PACKAGE = Path(kernelrules.__file__).parent
+LAYERS = [
+    {"core"},
+    {"check", "results", "datasets"},
+    {"parallel"},
+    {"kernels", "losses", "selection"},
+    {"ridge", "graph", "erm", "svm", "tree"},
+    {"prune", "rules", "bounds", "persist", "plot", "export"},
+    {"estimators", "report", "cli", "__main__"},
+]
+OUTSIDE = {"__init__", "cython_api"}  # the two surfaces: they may see everything below
+OPTIONAL = {"sklearn", "pandas", "polars", "matplotlib", "dask", "tqdm", "numba", "cffi"}
+CORE_MAY_SEE = {"libc", "cython", "scipy.linalg.cython_blas", "kernelrules.core", "os", "numpy"}
+
+
+def layer_of(part):
+    for level, names in enumerate(LAYERS):
+        if part in names:
+            return level
+    raise AssertionError(f"{part} is in no layer: add it to LAYERS, where it belongs")
+
+
+def imported(path):
+    """Full names of the modules that a file imports or cimports."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".py":
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.Import):
+                yield from (alias.name for alias in node.names)
+            elif isinstance(node, ast.ImportFrom):
+                assert node.level == 0, f"{path}: relative imports hide the layer"
+                yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        return
+    for match in re.finditer(r"^from (\S+) c?import \(?([^#\n]*)", text, flags=re.M):
+        first = match[2].split(",")[0].strip(" ()\\")
+        yield f"{match[1]}.{first}" if first else match[1]
+    for match in re.finditer(r"^c?import (\S+)", text, flags=re.M):
+        yield match[1]
+
+
+def sources():
+    found = [p for s in ("*.py", "*.pyx", "*.pxd") for p in PACKAGE.rglob(s) if "include" not in p.parts]
+    assert len(found) > 15
+    return sorted(found)
+
+
+def part_of(path):
+    return path.relative_to(PACKAGE).parts[0].split(".")[0]
+
+
+@pytest.mark.parametrize("path", sources(), ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_imports_go_downwards(path):
+    part = part_of(path)
+    for name in imported(path):
+        top = name.split(".")[0]
+        if path.name != "estimators.py":
+            assert top not in OPTIONAL, f"{name} is optional: import it where it is used"
+        if top != "kernelrules" or part in OUTSIDE:
+            continue
+        other = name.split(".")[1]
+        if other == "__version__":
+            continue
+        assert other not in OUTSIDE, f"{part} imports the public surface {other}"
+        assert other == part or layer_of(other) < layer_of(part), f"{part} imports {name}, which is not below it"
+
+
+@pytest.mark.parametrize(
+    "path", [p for p in sources() if part_of(p) == "core"], ids=lambda p: str(p.relative_to(PACKAGE))
+)
+def test_core_sees_no_python_layer(path):
+    for name in imported(path):
+        assert any(name == seen or name.startswith(seen + ".") for seen in CORE_MAY_SEE), f"core imports {name}"
+
+
+def test_every_cdef_function_says_how_it_fails():
+    """noexcept or except on every cdef function: Cython would otherwise look for an exception after each call."""
+    for path in sources():
+        if path.suffix == ".py":
+            continue
+        joined = re.sub(r"\(([^()]*\n)+?[^()]*\)", lambda m: " ".join(m[0].split()), path.read_text(encoding="utf-8"))
+        for line in joined.splitlines():
+            if re.match(r"\s*cdef (inline )?[\w\s*]+?\w+\(.*\)", line) and "extern" not in line:
+                assert "noexcept" in line or "except" in line, f"{path.name}: {line.strip()}"
+
+
+def test_directives_stand_in_setup_py_only():
+    for path in sources():
+        assert "# cython:" not in path.read_text(encoding="utf-8"), f"{path.name} sets directives of its own"
+
+
+def test_import_is_light():
+    """Nothing optional is loaded by `import kernelrules`."""
+    code = f"import sys, kernelrules; print([m for m in {sorted(OPTIONAL)!r} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_public_names():
+    for module in (kernelrules, kernelrules.kernels, kernelrules.datasets):
+        for name in module.__all__:
+            thing = getattr(module, name)
+            assert thing.__doc__, f"{module.__name__}.{name} has no docstring"

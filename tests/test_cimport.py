@@ -1,0 +1,155 @@
+"""Other compiled code calls the Gram functions: an outside package built against the installed one, from Cython and
+from C; numba, cffi and ctypes by address."""
+
+import ctypes
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kernelrules import cython_api, kernels
+
+PROJECT = Path(__file__).with_name("cimport_project")
+
+capsule_name = ctypes.pythonapi.PyCapsule_GetName
+capsule_name.restype, capsule_name.argtypes = ctypes.c_char_p, [ctypes.py_object]
+capsule_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+capsule_pointer.restype, capsule_pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+
+X = np.random.default_rng(0).normal(size=(300, 5))
+KERNEL = np.dtype([("kind", np.intc), ("degree", np.intc), ("gamma", np.float64), ("coef0", np.float64)], align=True)
+
+
+def address(name):
+    capsule = cython_api.__pyx_capi__[name]
+    return capsule_pointer(capsule, capsule_name(capsule))
+
+
+@pytest.fixture(scope="module")
+def outside(tmp_path_factory):
+    """The outside package, built in a copy of its folder and imported from there."""
+    folder = tmp_path_factory.mktemp("outside_project") / "project"
+    shutil.copytree(PROJECT, folder)
+    done = subprocess.run(
+        [sys.executable, "setup.py", "-q", "build_ext", "--inplace"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+    def call(expression):
+        code = f"import numpy as np; from outside import cython_caller, c_caller; print(repr({expression}))"
+        result = subprocess.run(
+            [sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=False, env=os.environ
+        )
+        assert result.returncode == 0, result.stderr
+        return eval(result.stdout, {"array": np.array, "np": np})
+
+    return call
+
+
+def test_cimported_functions(outside):
+    compiled, installed = outside("cython_caller.versions()")
+    assert compiled == installed == 1
+    data = "np.random.default_rng(0).normal(size=(300, 5))"
+    for threads in (1, 2):
+        got = outside(f"cython_caller.rbf({data}, 0.3, {threads}).tolist()")
+        np.testing.assert_array_equal(got, kernels.gram(X, kernel=kernels.RBF(0.3)))
+    got = outside(f"cython_caller.cross({data}.astype('f'), {data}[:9].astype('f'), 1, 2, 0.5, 1.0).tolist()")
+    x = X.astype(np.float32)
+    np.testing.assert_array_equal(got, kernels.gram(x, x[:9], kernels.Polynomial(2, 0.5, 1.0)))
+
+
+def test_own_row_source(outside):
+    rows, status = outside("(lambda r: (r[0].tolist(), r[1]))(cython_caller.rows_of_own_kernel(4, np.array([2, 0])))")
+    assert status == 0
+    assert rows == [[1, 2, 3, 3], [1, 1, 1, 1]]
+    assert outside("cython_caller.rows_of_own_kernel(4, np.array([4]))[1]") == -3
+
+
+def test_bad_arguments_give_a_status(outside):
+    answers = outside("cython_caller.refused()")
+    assert all(answers.values()), answers
+
+
+def test_c_through_the_header(outside):
+    line = np.arange(4.0)[:, None]
+    np.testing.assert_array_equal(outside("c_caller.gram_of_line(4, 0.5)"), kernels.gram(line, kernel=kernels.RBF(0.5)))
+    assert outside("c_caller.gram_of_line(0, 0.5)") == []
+    with pytest.raises(AssertionError, match="an argument is out of range"):
+        outside("c_caller.gram_of_line(2, -1.0)")
+
+
+def test_header_compiles_as_plain_c_and_c_plus_plus(tmp_path):
+    import kernelrules
+
+    for suffix, language in ((".c", "c"), (".cpp", "c++")):
+        source = tmp_path / f"plain{suffix}"
+        source.write_text(
+            '#include "kernelrules/api.h"\nint main(void) { return KR_OK + sizeof(kr_row_source) * 0; }\n'
+        )
+        compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+        if compiler is None:
+            pytest.skip("no C compiler on the path")
+        command = [compiler, "-x", language, "-Wall", "-Werror", "-fsyntax-only", "-I", kernelrules.get_include()]
+        subprocess.run([*command, str(source)], check=True)
+
+
+def test_ctypes_by_address():
+    pointer, size = ctypes.c_void_p, ctypes.c_ssize_t
+    kr_gram = ctypes.CFUNCTYPE(
+        ctypes.c_int, pointer, size, size, pointer, size, size, size, pointer, pointer, size, ctypes.c_int
+    )(address("kr_gram"))
+    kernel = np.array([(4, 0, 0.1, 0.2)], dtype=KERNEL)
+    out = np.empty((300, 300))
+    status = kr_gram(X.ctypes.data, 300, 5, None, 0, 0, 5, kernel.ctypes.data, out.ctypes.data, 300, 2)
+    assert status == 0
+    np.testing.assert_array_equal(out, kernels.gram(X, kernel=kernels.Sigmoid(0.1, 0.2)))
+    text = ctypes.CFUNCTYPE(ctypes.c_char_p, ctypes.c_int)(address("kr_status_text"))
+    assert text(-2) == b"an argument is out of range"
+    assert text(12345) == b"unknown status"
+
+
+def test_cffi_by_address():
+    cffi = pytest.importorskip("cffi")
+    ffi = cffi.FFI()
+    ffi.cdef("typedef struct { int kind; int degree; double gamma; double coef0; } kr_kernel;")
+    kr_gram_f = ffi.cast(
+        "int (*)(const float *, ssize_t, ssize_t, const float *, ssize_t, ssize_t, ssize_t, const kr_kernel *, float *,"
+        " ssize_t, int)",
+        address("kr_gram_f"),
+    )
+    x, out = X.astype(np.float32), np.empty((300, 7), dtype=np.float32)
+    kernel = ffi.new("kr_kernel *", {"kind": 3, "gamma": 0.4})
+    at = lambda a: ffi.cast("float *", a.ctypes.data)  # noqa: E731
+    assert kr_gram_f(at(x), 300, 5, at(x[:7]), 7, 5, 5, kernel, at(out), 7, 1) == 0
+    np.testing.assert_array_equal(out, kernels.gram(x, x[:7].copy(), kernels.Laplacian(0.4)))
+
+
+def test_numba_by_address():
+    numba = pytest.importorskip("numba")
+    from numba.extending import get_cython_function_address
+
+    at = get_cython_function_address("kernelrules.cython_api", "kr_gram")
+    assert at == address("kr_gram")
+    pointer, size = ctypes.c_void_p, ctypes.c_ssize_t
+    kr_gram = ctypes.CFUNCTYPE(
+        ctypes.c_int, pointer, size, size, pointer, size, size, size, pointer, pointer, size, ctypes.c_int
+    )(at)
+
+    @numba.njit
+    def trace(x, kernel):
+        n, p = x.shape
+        out = np.empty((n, n))
+        status = kr_gram(x.ctypes.data, n, p, x.ctypes.data, n, p, p, kernel.ctypes.data, out.ctypes.data, n, 1)
+        return status, np.trace(out)
+
+    status, total = trace(X, np.array([(0, 0, 1.0, 0.0)], dtype=KERNEL))
+    assert status == 0
+    np.testing.assert_allclose(total, (X**2).sum(), rtol=1e-12)

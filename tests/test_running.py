@@ -1,0 +1,202 @@
+"""How long computations behave: callbacks, Ctrl-C, threads, forked children, memory; and the command line."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from kernelrules import kernels, parallel
+from kernelrules.__main__ import main
+from kernelrules.core import machine
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_callback_sees_progress(form):
+    seen = []
+    X = form(np.random.default_rng(0).normal(size=(800, 30)))
+    kernels.gram(X, callback=seen.append)
+    assert seen
+    assert [p.done for p in seen] == sorted(p.done for p in seen)
+    assert seen[-1].done == seen[-1].total
+    assert seen[-1].fraction == 1.0
+    assert {p.what for p in seen} == {"gram"}
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_callback_can_stop(form):
+    class Enough(Exception):
+        pass
+
+    def stop(progress):
+        raise Enough
+
+    with pytest.raises(Enough):
+        kernels.gram(form(np.ones((500, 3))), callback=stop)
+
+
+LONG = {
+    "dense": "np.random.default_rng(0).normal(size=(22000, 400))",
+    "csr": "sparse.random(16000, 300, 0.5, format='csr', random_state=0)",
+    "mixed": "np.random.default_rng(0).normal(size=(20000, 300))",
+}
+
+
+@pytest.mark.parametrize("kind", LONG)
+def test_ctrl_c_returns_within_a_second(kind):
+    """A child process computes for many seconds on one thread; SIGINT must end it at once."""
+    if sys.platform == "win32":
+        pytest.skip("SIGINT is not sent to one process there")
+    other = "sparse.random(20000, 300, 0.5, format='csr', random_state=0)" if kind == "mixed" else "None"
+    code = f"""
+import numpy as np, time
+from scipy import sparse
+from kernelrules import kernels
+X = {LONG[kind]}
+Z = {other}
+out = np.zeros((X.shape[0], X.shape[0] if Z is None else Z.shape[0]), dtype=np.float32)
+X = X.astype(np.float32)
+Z = None if Z is None else Z.astype(np.float32)
+print("ready", flush=True)
+try:
+    kernels.gram(X, Z, kernels.Laplacian(0.01), out=out, n_threads=1)
+    print("finished")
+except KeyboardInterrupt:
+    print("interrupted", time.time())
+"""
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as child:
+        assert child.stdout.readline().strip() == "ready"
+        time.sleep(0.7)
+        sent = time.time()
+        child.send_signal(signal.SIGINT)
+        said = child.communicate(timeout=120)[0].split()
+    assert said[0] == "interrupted"
+    assert float(said[1]) - sent < 1.0
+
+
+def test_other_python_threads_run_meanwhile():
+    """The core holds no GIL: a counter in another thread goes on during a Gram matrix."""
+    counts, running = [0], threading.Event()
+    running.set()
+
+    def count():
+        while running.is_set():
+            counts[0] += 1
+
+    counter = threading.Thread(target=count)
+    X = np.random.default_rng(0).normal(size=(3000, 300))
+    counter.start()
+    before = counts[0]
+    kernels.gram(X, n_threads=1)
+    after = counts[0]
+    running.clear()
+    counter.join()
+    assert after - before > 1000
+
+
+def test_eight_threads_share_their_input():
+    X = np.random.default_rng(1).normal(size=(400, 20))
+    X.flags.writeable = False
+    S = sparse.csr_array(X)
+    expected = kernels.gram(X, kernel=kernels.RBF(0.1)), kernels.gram(S, kernel=kernels.RBF(0.1))
+    with ThreadPoolExecutor(8) as pool:
+        jobs = [pool.submit(kernels.gram, data, kernel=kernels.RBF(0.1), n_threads=2) for data in (X, S) * 16]
+        for i, job in enumerate(jobs):
+            np.testing.assert_array_equal(job.result(), expected[i % 2])
+
+
+def test_default_number_of_threads():
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    assert 1 <= parallel.n_threads_or_default() <= cores
+    assert parallel.n_threads_or_default(5) == 5
+    if not machine.has_openmp():
+        assert parallel.n_threads_or_default() == 1
+    code = "from kernelrules import parallel; print(parallel.n_threads_or_default())"
+    env = {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "1"
+
+
+def test_threadpoolctl_lowers_the_default():
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(1):
+        assert parallel.n_threads_or_default() == 1
+
+
+def test_forked_child_does_not_hang():
+    """GNU's OpenMP would wait for ever in a child of a process that has used it."""
+    if not hasattr(os, "fork"):
+        pytest.skip("no fork here")
+    code = """
+import multiprocessing, numpy as np
+from kernelrules import kernels
+X = np.ones((600, 3))
+kernels.gram(X, n_threads=4)
+with multiprocessing.get_context("fork").Pool(2) as pool:
+    print([K.sum() for K in pool.map(kernels.gram, [X, X])])
+"""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout.strip() == "[np.float64(360000.0), np.float64(360000.0)]"
+
+
+@pytest.mark.parametrize("shape", [(5000, 50), (10000, 20), (4000, 784)])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_memory_is_the_result_and_64_megabytes(shape, dtype):
+    resource = pytest.importorskip("resource")
+    if sys.platform == "darwin":
+        pytest.skip("ru_maxrss counts compressed memory differently there")
+    assert resource
+    code = f"""
+import resource, numpy as np
+from kernelrules import kernels
+X = np.random.default_rng(0).standard_normal({shape}, dtype=np.{dtype})
+kernels.gram(X[:300], n_threads=2)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+K = kernels.gram(X, kernel=kernels.RBF(0.01), n_threads=2)
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024 - K.nbytes)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert int(done.stdout) <= 64e6
+
+
+def test_memory_does_not_grow():
+    resource = pytest.importorskip("resource")
+    X = np.random.default_rng(2).normal(size=(100, 20))
+    S = sparse.csr_array(X)
+    peaks = []
+    for _ in range(4):
+        for _ in range(500):
+            kernels.gram(X, kernel=kernels.RBF(0.1))
+            kernels.gram(S, X, kernels.Laplacian(0.1))
+        peaks.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+    assert peaks[-1] - peaks[0] < 4096  # kilobytes
+
+
+def test_self_check(capsys):
+    assert main([]) == 0
+    said = capsys.readouterr().out
+    for word in ("kernelrules", "threads", "SIMD", "BLAS", "Gram matrix", "numpy", "passed"):
+        assert word in said
+    assert re.search(r"[\d.]+ times as long", said)
+
+
+def test_command_line():
+    done = subprocess.run(
+        [sys.executable, "-m", "kernelrules", "--version"], capture_output=True, text=True, check=True
+    )
+    assert re.fullmatch(r"kernelrules \d+\.\d+\.\d+\S*\s*", done.stdout)
+    wrong = subprocess.run(
+        [sys.executable, "-m", "kernelrules", "--no-such"], capture_output=True, text=True, check=False
+    )
+    assert wrong.returncode == 2
+    assert "Traceback" not in wrong.stderr
