@@ -23,14 +23,15 @@ exclude_patterns = ["_build"]
 templates_path = ["_templates"]
 default_role = "code"  # `x` in a docstring is code
 highlight_language = "python"
+toc_object_entries = False  # the sidebar names pages and sections only
 
 # ---- reference: one page for each name in an autosummary table, from its docstring ---------------------------------
 autosummary_generate = True
 autodoc_typehints = "none"  # the docstrings say it in words
 autodoc_member_order = "bysource"
 numpydoc_show_class_members = False  # autodoc lists them: _templates/autosummary/class.rst
-# Sections known, in order and once; a summary of one line that says something; every described parameter with a type and
-# a description. Not asked for: capitals (a summary may start with a formula), "See Also", an extended summary.
+# Sections known, in order and once; a summary of one line; every described parameter with a type and a description.
+# Not asked for: capitals (a summary may start with a formula), "See Also", an extended summary.
 numpydoc_validation_checks = {
     "GL05", "GL06", "GL07", "GL08", "SS01", "SS04", "SS06", "PR03", "PR04", "PR05", "PR06", "PR07", "PR10", "RT03",
 }  # fmt: skip
@@ -49,7 +50,7 @@ html_theme = "alabaster"
 html_theme_options = {
     "description": "Kernel machines and rule learners over plain arrays",
     "fixed_sidebar": True,
-    "page_width": "1080px",
+    "page_width": "1190px",
     "sidebar_width": "230px",
     "body_text_align": "left",
     "show_powered_by": False,

@@ -50,6 +50,18 @@ def make_kernel(name, n_features):
     return getattr(require("kernels", "gram", name), name)(**parameters[name])
 
 
+def started_gram(kernel):
+    """The function `gram`, called once already: its threads have started, also where --quick leaves out warming up."""
+    gram = require("kernels", "gram").gram
+    gram(normal((300, 3)), kernel=kernel)
+    return gram
+
+
+def rounded(value):
+    """To three digits: further ones of a sum may depend on the BLAS that another machine has."""
+    return float(f"{value:.3g}")
+
+
 def normal(shape, dtype="float64", seed=0):
     """Standard normal numbers; their pages are touched by being written."""
     return np.random.default_rng(seed).standard_normal(shape, dtype=np.dtype(dtype))

@@ -8,7 +8,7 @@ one is a change in the numbers that users get, so that speed bought with digits 
 import numpy as np
 from scipy import sparse
 
-from ._common import DTYPES, SHAPES, SPARSE, Repeats, csr, make_kernel, normal, require, touched
+from ._common import DTYPES, SHAPES, SPARSE, Repeats, csr, make_kernel, normal, require, rounded, started_gram, touched
 
 KERNELS = ["Linear", "Polynomial", "RBF", "Laplacian"]
 
@@ -20,7 +20,7 @@ class Dense(Repeats):
     def setup(self, shape, dtype, kernel):
         n, p = SHAPES[shape]
         self.kernel = make_kernel(kernel, p)
-        self.gram = require("kernels", "gram").gram
+        self.gram = started_gram(self.kernel)
         self.X = normal((n, p), dtype)
         self.out = touched((n, n), dtype)
 
@@ -38,7 +38,7 @@ class Cross(Repeats):
     def setup(self, shape, dtype, kernel):
         n, p = SHAPES[shape]
         self.kernel = make_kernel(kernel, p)
-        self.gram = require("kernels", "gram").gram
+        self.gram = started_gram(self.kernel)
         self.X, self.Z = normal((n, p), dtype), normal((n // 2, p), dtype, seed=1)
         self.out = touched((n, n // 2), dtype)
 
@@ -55,7 +55,7 @@ class OneRow(Repeats):
 
     def setup(self, result):
         self.kernel = make_kernel("RBF", 50)
-        self.gram = require("kernels", "gram").gram
+        self.gram = started_gram(self.kernel)
         n_rows = int(result.removeprefix("1x"))
         self.X, self.Z = normal((1, 50)), normal((n_rows, 50), seed=1)
         self.out = touched((1, n_rows))
@@ -89,7 +89,7 @@ class Csr(Repeats):
     def setup(self, data, operands, kernel):
         n, p, _ = SPARSE[data]
         self.kernel = make_kernel(kernel, p)
-        self.gram = require("kernels", "gram").gram
+        self.gram = started_gram(self.kernel)
         self.Z = None if operands == "sparse" else csr(data, seed=1)
         self.X = normal((500, p)) if operands == "dense x sparse" else csr(data)
         self.out = touched((self.X.shape[0], n))
@@ -119,7 +119,7 @@ class RbfError:
         squares = np.square(wide[:, None] - wide[None]).sum(axis=2)
         exact = np.exp(-np.longdouble(self.kernel.gamma) * squares)
         error = np.abs(self.gram(given, kernel=self.kernel) / exact - 1).max()
-        return float(error / np.finfo(dtype).eps)
+        return rounded(error / np.finfo(dtype).eps)
 
 
 class Exactness:
@@ -135,13 +135,13 @@ class Exactness:
 
     def track_asymmetry(self, dtype, kernel):
         K = self.gram(self.X, kernel=self.kernel)
-        return float(np.abs(K - K.T).max())
+        return rounded(np.abs(K - K.T).max())
 
     def track_diagonal_error(self, dtype, kernel):
         """Against kernels.diagonal, in ulps."""
         diagonal = require("kernels", "diagonal").diagonal(self.X, self.kernel)
         error = np.abs(self.gram(self.X, kernel=self.kernel).diagonal() / diagonal - 1).max()
-        return float(error / np.finfo(dtype).eps)
+        return rounded(error / np.finfo(dtype).eps)
 
     def track_entries_changed_by_threads(self, dtype, kernel):
         alone = self.gram(self.X, kernel=self.kernel, n_threads=1)

@@ -13,7 +13,10 @@ class Kernel(ctypes.Structure):
     """kr_kernel of api.h."""
 
     _fields_ = (
-        ("kind", ctypes.c_int), ("degree", ctypes.c_int), ("gamma", ctypes.c_double), ("coef0", ctypes.c_double),
+        ("kind", ctypes.c_int),
+        ("degree", ctypes.c_int),
+        ("gamma", ctypes.c_double),
+        ("coef0", ctypes.c_double),
     )
 
 
@@ -27,11 +30,13 @@ def address_of(name, signature):
 pointer, size = ctypes.POINTER(ctypes.c_double), ctypes.c_ssize_t
 kr_gram = ctypes.CFUNCTYPE(  # CFUNCTYPE releases the GIL during the call
     ctypes.c_int, pointer, size, size, pointer, size, size, size, ctypes.POINTER(Kernel), pointer, size, ctypes.c_int
-)(address_of(
-    "kr_gram",
-    b"int (double const *, Py_ssize_t, Py_ssize_t, double const *, Py_ssize_t, Py_ssize_t, Py_ssize_t, "
-    b"kr_kernel const *, double *, Py_ssize_t, int)",
-))
+)(
+    address_of(
+        "kr_gram",
+        b"int (double const *, Py_ssize_t, Py_ssize_t, double const *, Py_ssize_t, Py_ssize_t, Py_ssize_t, "
+        b"kr_kernel const *, double *, Py_ssize_t, int)",
+    )
+)
 kr_status_text = ctypes.CFUNCTYPE(ctypes.c_char_p, ctypes.c_int)(address_of("kr_status_text", b"char const *(int)"))
 
 X = np.random.default_rng(0).normal(size=(100, 5))

@@ -50,7 +50,10 @@ def draw_errors(axes):
         axes.plot(sizes, errors.mean(axis=1), color=colour, marker=marker, markersize=4, linewidth=1.8, label=label)
         axes.fill_between(sizes, errors.min(axis=1), errors.max(axis=1), color=colour, alpha=0.2, linewidth=0)
     axes.set(
-        xscale="log", yscale="log", xlabel="components", ylabel="‖ΦΦᵀ − K‖ / ‖K‖",
+        xscale="log",
+        yscale="log",
+        xlabel="components",
+        ylabel="‖ΦΦᵀ − K‖ / ‖K‖",
         title="Approximate feature maps of the RBF kernel, γ = 1/57, on 1000 rows of Spambase",
     )
     axes.minorticks_off()
