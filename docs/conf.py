@@ -23,6 +23,7 @@ exclude_patterns = ["_build"]
 templates_path = ["_templates"]
 default_role = "code"  # `x` in a docstring is code
 highlight_language = "python"
+smartquotes_action = "qe"  # two hyphens stay two hyphens: options are written with them
 toc_object_entries = False  # the sidebar names pages and sections only
 
 # ---- reference: one page for each name in an autosummary table, from its docstring ---------------------------------
@@ -50,7 +51,8 @@ html_theme = "alabaster"
 html_theme_options = {
     "description": "Kernel machines and rule learners over plain arrays",
     "fixed_sidebar": True,
-    "page_width": "1190px",
+    "page_width": "1240px",
+    "body_max_width": "none",  # lines of 120 characters fit
     "sidebar_width": "230px",
     "body_text_align": "left",
     "show_powered_by": False,

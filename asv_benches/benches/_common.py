@@ -16,12 +16,12 @@ SPARSE = {"text": (5000, 20000, 0.005), "a9a": (5000, 123, 0.11)}
 
 
 class Repeats:
-    """For classes of benchmarks of about 0.1 s a call: two processes, each of up to six calls in about a second."""
+    """For classes of benchmarks of about 0.1 s a call: two processes, each of two to five calls in half a second."""
 
     rounds = 2
-    repeat = (2, 6, 1.0)
+    repeat = (2, 5, 0.5)
     number = 1
-    warmup_time = 0.2
+    warmup_time = 0.1
 
 
 def require(module, *names):

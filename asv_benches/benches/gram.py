@@ -27,7 +27,22 @@ class Dense(Repeats):
     def time_gram(self, shape, dtype, kernel):
         self.gram(self.X, kernel=self.kernel, out=self.out)
 
+
+class DenseFresh(Repeats):
+    params = (list(SHAPES), DTYPES, ["Linear", "RBF"])
+    param_names = ("shape", "dtype", "kernel")
+
+    def setup(self, shape, dtype, kernel):
+        n, p = SHAPES[shape]
+        self.kernel = make_kernel(kernel, p)
+        self.gram = started_gram(self.kernel)
+        self.X = normal((n, p), dtype)
+
     def time_gram_fresh(self, shape, dtype, kernel):
+        self.gram(self.X, kernel=self.kernel)
+
+    def peakmem_gram_fresh(self, shape, dtype, kernel):
+        """Of the whole process: interpreter, data, result, and whatever the call needs beside them."""
         self.gram(self.X, kernel=self.kernel)
 
 
@@ -62,22 +77,6 @@ class OneRow(Repeats):
 
     def time_gram(self, result):
         self.gram(self.X, self.Z, self.kernel, out=self.out)
-
-
-class Memory:
-    """The peak of the whole process: interpreter, data, result, and whatever the call needs beside them."""
-
-    params = (list(SHAPES), DTYPES, ["RBF", "Laplacian"])
-    param_names = ("shape", "dtype", "kernel")
-
-    def setup(self, shape, dtype, kernel):
-        n, p = SHAPES[shape]
-        self.kernel = make_kernel(kernel, p)
-        self.gram = require("kernels", "gram").gram
-        self.X = normal((n, p), dtype)
-
-    def peakmem_gram(self, shape, dtype, kernel):
-        self.gram(self.X, kernel=self.kernel)
 
 
 class Csr(Repeats):

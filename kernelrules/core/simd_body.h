@@ -189,32 +189,6 @@ static void KR_NAME(sums)(int what, const KR_REAL *x, ptrdiff_t step_x, ptrdiff_
         KR_NAME(blocks)(KR_SUM_MAGNITUDES, x, step_x, n_x, z, step_z, n_z, depth, out, stride, flags);
 }
 
-#define NORM_PARTS 16
-
-/* Rows `stride` numbers apart into slivers `step` numbers apart (NULL: not stored): factor (row - centre), centre NULL
- * for none. Adds the squared length of what was stored, summed in double, to norms (NULL: not wanted). */
-static void KR_NAME(pack)(const KR_REAL *rows, ptrdiff_t stride, ptrdiff_t n_rows, ptrdiff_t depth,
-                          const double *centre, double factor, KR_REAL *slivers, ptrdiff_t step, double *norms)
-{
-    for (ptrdiff_t i = 0; i < (n_rows + SLIVER - 1) / SLIVER * SLIVER; i++) {
-        const KR_REAL *row = rows + i * stride;
-        KR_REAL *at = slivers == NULL ? NULL : slivers + i / SLIVER * step + i % SLIVER;
-        double parts[NORM_PARTS] = {0}, norm = 0; /* one running sum would lose digits in proportion to sqrt(depth) */
-        for (ptrdiff_t k = 0; k < depth; k++) {
-            KR_REAL value = 0;
-            if (i < n_rows)
-                value = (KR_REAL)(factor * (row[k] - (centre == NULL ? 0 : centre[k])));
-            if (at != NULL)
-                at[k * SLIVER] = value;
-            parts[k % NORM_PARTS] += (double)value * value;
-        }
-        for (int part = 0; part < NORM_PARTS; part++)
-            norm += parts[part];
-        if (norms != NULL && i < n_rows)
-            norms[i] += norm;
-    }
-}
-
 #ifdef KR_SHUFFLE
 /* The first (half 0) or second (half 1) halves of a and b, interleaved. */
 static inline VEC KR_NAME(interleave)(VEC a, VEC b, int half)
@@ -257,6 +231,54 @@ static void KR_NAME(transpose)(const KR_REAL *in, ptrdiff_t stride_in, ptrdiff_t
             out[j * stride_out + i] = in[i * stride_in + j];
 }
 
+#define CHUNK 32
+#define PARTS 16 /* one running sum would lose digits in proportion to the square root of its length */
+
+/* values[k] = factor (row[k] - centre[k]) for k < n ≤ CHUNK, zero beyond; returns their squared length, in double. */
+static inline double KR_NAME(scale)(const KR_REAL *row, const double *centre, double factor, ptrdiff_t n,
+                                    KR_REAL *values)
+{
+    double parts[PARTS] = {0}, norm = 0;
+    if (centre == NULL)
+        for (ptrdiff_t k = 0; k < n; k++)
+            values[k] = (KR_REAL)(factor * row[k]);
+    else
+        for (ptrdiff_t k = 0; k < n; k++)
+            values[k] = (KR_REAL)(factor * (row[k] - centre[k]));
+    for (ptrdiff_t k = n; k < CHUNK; k++)
+        values[k] = 0;
+    for (int k = 0; k < CHUNK; k += PARTS)
+        for (int part = 0; part < PARTS; part++)
+            parts[part] += (double)values[k + part] * values[k + part];
+    for (int part = 0; part < PARTS; part++)
+        norm += parts[part];
+    return norm;
+}
+
+/* Rows `stride` numbers apart into slivers `step` numbers apart (NULL: not stored): factor (row - centre), centre NULL
+ * for none. Adds the squared lengths of what was stored to norms (NULL: not wanted). */
+static void KR_NAME(pack)(const KR_REAL *rows, ptrdiff_t stride, ptrdiff_t n_rows, ptrdiff_t depth,
+                          const double *centre, double factor, KR_REAL *slivers, ptrdiff_t step, double *norms)
+{
+    KR_REAL values[SLIVER * CHUNK];
+    for (ptrdiff_t i = 0; i < n_rows; i += SLIVER)
+        for (ptrdiff_t k = 0; k < depth; k += CHUNK) {
+            ptrdiff_t here = depth - k < CHUNK ? depth - k : CHUNK;
+            for (ptrdiff_t r = 0; r < SLIVER; r++) {
+                if (i + r >= n_rows) {
+                    memset(values + r * CHUNK, 0, CHUNK * sizeof(KR_REAL));
+                    continue;
+                }
+                double norm = KR_NAME(scale)(rows + (i + r) * stride + k, centre == NULL ? NULL : centre + k, factor,
+                                             here, values + r * CHUNK);
+                if (norms != NULL)
+                    norms[i + r] += norm;
+            }
+            if (slivers != NULL)
+                KR_NAME(transpose)(values, CHUNK, SLIVER, here, slivers + i / SLIVER * step + k * SLIVER, SLIVER);
+        }
+}
+
 /* out[:n] = in[:n] past the caches, for results too large to stay in them: a normal store would first read the line. */
 static void KR_NAME(stream_row)(const KR_REAL *in, KR_REAL *out, ptrdiff_t n)
 {
@@ -277,7 +299,8 @@ static const KR_TABLE KR_NAME(table) = {SLIVER, KR_NAME(finish_row), KR_NAME(sum
 #undef LANES
 #undef ROWS
 #undef SLIVER
-#undef NORM_PARTS
+#undef CHUNK
+#undef PARTS
 #undef KR_REAL
 #undef KR_INT
 #undef KR_SUFFIX

@@ -49,7 +49,11 @@ static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "outside.c_caller", "
 
 PyMODINIT_FUNC PyInit_c_caller(void)
 {
-    if (kr_import(&api) < 0 || api.api_version() < KR_API_VERSION)
+    if (kr_import(&api) < 0)
         return NULL;
+    if (api.api_version() < KR_API_VERSION) {
+        PyErr_SetString(PyExc_ImportError, "the installed kernelrules is older than the one compiled against");
+        return NULL;
+    }
     return PyModule_Create(&module);
 }

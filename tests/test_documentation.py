@@ -1,0 +1,57 @@
+"""What the README and the documentation show runs as it stands."""
+
+import re
+import runpy
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+EXAMPLES = sorted((ROOT / "docs" / "examples").glob("*.py"))
+
+
+def fenced_blocks(language):
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    return re.findall(rf"^```{language}\n(.*?)^```", text, flags=re.M | re.S)
+
+
+def test_readme_sets_up_with_two_lines():
+    first = re.search(r"^```(\w+)\n(.*?)^```", (ROOT / "README.md").read_text(encoding="utf-8"), flags=re.M | re.S)
+    lines = first[2].splitlines()
+    assert first[1] == "sh"
+    assert len(lines) == 2
+    assert "pip install" in lines[0]
+    assert "python -m kernelrules" in lines[0]
+    assert "pytest" in lines[1]
+
+
+def test_readme_code_runs():
+    blocks = fenced_blocks("python")
+    assert blocks
+    for block in blocks:
+        names = {}
+        exec(compile(block, "README.md", "exec"), names)
+        assert abs(names["Z"] @ names["Z"].T - names["K"]).mean() < 0.05
+        assert (names["K"] == names["K"].T).all()
+
+
+def test_there_are_examples():
+    assert len(EXAMPLES) >= 3
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda p: p.stem)
+def test_examples_run(path):
+    for optional in ("numba", "cffi"):
+        if optional in path.stem:
+            pytest.importorskip(optional)
+    runpy.run_path(str(path), run_name="__main__")
+    assert "assert" in path.read_text(encoding="utf-8"), "an example checks what it shows"
+
+
+def test_changelog_names_the_version():
+    import kernelrules
+
+    changes = ROOT / "CHANGELOG.md"
+    if not changes.exists():
+        pytest.skip("tests run without the changelog")
+    assert f"## {kernelrules.__version__}" in changes.read_text(encoding="utf-8")
