@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from kernelrules.core.finite import magnitude
+
 __all__ = [
     "Csr",
     "DtypeError",
@@ -198,8 +200,7 @@ def products_fit(x: Any, z: Any) -> None:
 
 
 def _largest(a: Any) -> float:
-    values = a.data if isinstance(a, Csr) else a
-    return float(max(values.max(initial=0), -values.min(initial=0)))
+    return magnitude(a.data[None, :] if isinstance(a, Csr) else a)[0]
 
 
 def output(out: Any, shape: tuple[int, ...], dtype: np.dtype, *inputs: Any, name: str = "out") -> np.ndarray:
@@ -308,41 +309,28 @@ def _frame(X: Any, name: str) -> np.ndarray:
 
 
 def _rows(raw: np.ndarray, name: str, dtype: np.dtype) -> np.ndarray:
-    _refuse_nonfinite(raw, name)
-    array = _cast(raw, name, dtype)
+    array = _cast(raw, dtype)
     itemsize = array.itemsize
     no_gaps = array.strides[1] == itemsize or array.shape[1] == 1
     apart = array.strides[0] >= array.shape[1] * itemsize or array.shape[0] <= 1
     if not (no_gaps and apart and array.strides[0] % itemsize == 0 and array.flags.aligned):
         array = np.ascontiguousarray(array)
-    return array.reshape(array.shape) if type(array) is not np.ndarray else array
-
-
-def _cast(raw: np.ndarray, name: str, dtype: np.dtype) -> np.ndarray:
-    if raw.dtype == dtype and raw.dtype.isnative:
-        return np.asarray(raw)
-    with np.errstate(over="ignore"):
-        array = np.asarray(raw, dtype=dtype)
-    if dtype.itemsize < raw.dtype.itemsize and not np.isfinite(array).all():
-        place = np.argwhere(~np.isfinite(array))[0]
-        raise ValueError(f"{name} does not fit {dtype} at {_place(place)}: {raw[tuple(place)]!r}")
+    _, place = magnitude(array)
+    if place is not None:
+        _refuse(raw[place], name, dtype, *place)
     return array
 
 
-def _place(position: np.ndarray) -> str:
-    return f"row {position[0]}, column {position[1]}" if len(position) == 2 else f"entry {position[0]}"
+def _cast(raw: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    with np.errstate(over="ignore"):  # what does not fit becomes infinite, and is refused after
+        return np.asarray(raw, dtype=dtype)
 
 
-def _refuse_nonfinite(array: np.ndarray, name: str) -> None:
-    if array.dtype.kind != "f":
-        return
-    if array.size == 0 or (np.isfinite(array.max()) and np.isfinite(array.min())):  # NaN wins both; no mask is made
-        return
-    for start in range(0, len(array), 4096):
-        bad = np.argwhere(~np.isfinite(array[start : start + 4096]))
-        if len(bad):
-            row, column = bad[0][0] + start, bad[0][1]
-            raise ValueError(f"{name} holds {array[row, column]} at row {row}, column {column}")
+def _refuse(value: Any, name: str, dtype: np.dtype, row: int, column: int) -> None:
+    place = f"at row {row}, column {column}"
+    if np.isfinite(value):
+        raise ValueError(f"{name} does not fit {dtype} {place}: {value!r}")
+    raise ValueError(f"{name} holds {value} {place}")
 
 
 # ---- sparse data ------------------------------------------------------------------------------------------------
@@ -368,14 +356,14 @@ def _csr(raw: Any, name: str, dtype: np.dtype) -> Csr:
         canonical = sparse.csr_array((data, indices, indptr), shape=source.shape, copy=True)
         canonical.sum_duplicates()
         data, indices, indptr = canonical.data, canonical.indices, canonical.indptr
-    if data.dtype.kind == "f" and not np.isfinite(data).all():
-        entry = int(np.flatnonzero(~np.isfinite(data))[0])
-        row = int(np.searchsorted(indptr, entry, side="right")) - 1
-        raise ValueError(f"{name} holds {data[entry]} at row {row}, column {indices[entry]}")
-    data = np.ascontiguousarray(_cast(data, name, dtype))
+    cast = np.ascontiguousarray(_cast(data, dtype))
+    _, place = magnitude(cast[None, :])
+    if place is not None:
+        row = int(np.searchsorted(indptr, place[1], side="right")) - 1
+        _refuse(data[place[1]], name, dtype, row, int(indices[place[1]]))
     if n_columns <= np.iinfo(np.intc).max:
         indices = indices.astype(np.intc, copy=False)
-    return Csr(data, np.ascontiguousarray(indices), np.ascontiguousarray(indptr, dtype=np.intp), n_columns)
+    return Csr(cast, np.ascontiguousarray(indices), np.ascontiguousarray(indptr, dtype=np.intp), n_columns)
 
 
 def fewer_columns(x: Any, z: Any) -> tuple[Any, Any]:

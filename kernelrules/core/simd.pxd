@@ -31,6 +31,7 @@ cdef extern from "simd_tables.h" nogil:
                      double *) noexcept nogil
         void (*transpose)(const double *, Py_ssize_t, Py_ssize_t, Py_ssize_t, double *, Py_ssize_t) noexcept nogil
         void (*stream_row)(const double *, double *, Py_ssize_t) noexcept nogil
+        double (*largest)(const double *, Py_ssize_t) noexcept nogil
 
     ctypedef struct kr_simd_f:
         Py_ssize_t sliver
@@ -41,6 +42,7 @@ cdef extern from "simd_tables.h" nogil:
                      double *) noexcept nogil
         void (*transpose)(const float *, Py_ssize_t, Py_ssize_t, Py_ssize_t, float *, Py_ssize_t) noexcept nogil
         void (*stream_row)(const float *, float *, Py_ssize_t) noexcept nogil
+        float (*largest)(const float *, Py_ssize_t) noexcept nogil
 
 
 cdef int best_level() noexcept nogil            # that this processor has: 0 baseline, 1 AVX2 + FMA, 2 AVX-512
@@ -105,3 +107,10 @@ cdef inline void stream_row(const void *simd, const real_t *source, real_t *out,
         (<const kr_simd_d *> simd).stream_row(source, out, n)
     else:
         (<const kr_simd_f *> simd).stream_row(source, out, n)
+
+
+cdef inline real_t largest(const void *simd, const real_t *numbers, Py_ssize_t n) noexcept nogil:
+    if real_t is double:
+        return (<const kr_simd_d *> simd).largest(numbers, n)
+    else:
+        return (<const kr_simd_f *> simd).largest(numbers, n)

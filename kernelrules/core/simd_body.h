@@ -290,8 +290,32 @@ static void KR_NAME(stream_row)(const KR_REAL *in, KR_REAL *out, ptrdiff_t n)
     memcpy(out + j, in + j, (size_t)(n - j) * sizeof(KR_REAL));
 }
 
+/* The largest magnitude among n numbers; NaN if one of them is infinite or NaN. */
+static KR_REAL KR_NAME(largest)(const KR_REAL *numbers, ptrdiff_t n)
+{
+    VEC most = KR_NAME(splat)(0), taint = KR_NAME(splat)(0); /* x - x is 0 for a finite x and NaN for others */
+    KR_REAL largest = 0, sum = 0;
+    ptrdiff_t j = 0;
+    for (; j + LANES <= n; j += LANES) {
+        VEC here = KR_NAME(load)(numbers + j), size = KR_NAME(magnitude)(here);
+        IVEC more = size > most;
+        most = (VEC)((more & (IVEC)size) | (~more & (IVEC)most));
+        taint += here - here;
+    }
+    for (; j < n; j++) {
+        KR_REAL size = numbers[j] < 0 ? -numbers[j] : numbers[j];
+        largest = size > largest ? size : largest;
+        sum += numbers[j] - numbers[j];
+    }
+    for (int l = 0; l < LANES; l++) {
+        largest = most[l] > largest ? most[l] : largest;
+        sum += taint[l];
+    }
+    return largest + sum;
+}
+
 static const KR_TABLE KR_NAME(table) = {SLIVER, KR_NAME(finish_row), KR_NAME(sums), KR_NAME(pack), KR_NAME(transpose),
-                                        KR_NAME(stream_row)};
+                                        KR_NAME(stream_row), KR_NAME(largest)};
 
 #undef VEC
 #undef IVEC

@@ -30,6 +30,7 @@ typedef struct {
         void (*transpose)(const REAL *in, ptrdiff_t ld_in, ptrdiff_t n_rows, ptrdiff_t n_cols, REAL *out,          \
                           ptrdiff_t ld_out);                                                                       \
         void (*stream_row)(const REAL *in, REAL *out, ptrdiff_t n);                                                \
+        REAL (*largest)(const REAL *numbers, ptrdiff_t n);                                                         \
     } NAME;
 KR_SIMD_TABLE(kr_simd_d, double)
 KR_SIMD_TABLE(kr_simd_f, float)
