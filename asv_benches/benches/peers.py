@@ -3,24 +3,27 @@
     python -m asv_benches.benches.peers [--quick] [--only RBF] [--format markdown|rst] [--memory]
 
 How it measures. All contenders of a row run in turn, round after round, on two threads; the best of its rounds counts
-(7, with --quick 3). OpenBLAS's and OpenMP's threads keep spinning for some tens of milliseconds after a call and would
-take the second core from whoever is next, so 0.1 s of sleep come before every timed call. Results are freed outside the
-timed part, and every contender's result is compared with ours before the first round.
+(7, with --quick 3). OpenBLAS's and OpenMP's threads keep spinning for some tens of milliseconds after a call and
+would take the second core from whoever is next, so 0.1 s of sleep come before every timed call. Results are freed
+outside the timed part, and every contender's result is compared with ours before the first round.
 
-The peers. scikit-learn: its function for that kernel. numpy: the expression a person writes over whole arrays; its
-`X @ X.T` is BLAS's syrk already, with the triangle copied over. scipy: `S @ T.T`, which stays sparse, and the same with
-`.toarray()`. BLAS: one triangle by syrk (for a cross Gram gemm) into warm memory, plus one write of the result by one
-thread: into fresh pages for our fresh result, into warm ones for out=. Times faster compare with our fresh result, for
-the peers make theirs too. Only ratios inside a row mean something on another machine.
+The peers. scikit-learn: its function for that kernel; from two sparse matrices to a dense result it has a routine of
+its own. numpy: the expression a person writes over whole arrays; its `X @ X.T` is BLAS's syrk already, with the
+triangle copied over. scipy: `S @ T.T`, which stays sparse, and the same with `.toarray()`. BLAS: one triangle by syrk
+(for a cross Gram gemm) into warm memory, plus one write of the result by one thread: into fresh pages for our fresh
+result, into warm ones for out=. Times faster compare with our fresh result, for the peers make theirs too.
 
---memory measures something else: how far the peak of `gram` in a fresh process is above what was there before plus the
-result. The peak is VmHWM, for ru_maxrss of a child starts at its parent's.
+When not to believe it. Only ratios inside a row mean something on another machine. "unsettled" names contenders whose
+two best rounds differ by more than a fifth: something else was running. Steady load does not show there, and is
+unkind to whoever uses both cores: the second line has the load before the start, which should be near 0.
+
+--memory measures something else: how far the peak of `gram` in a fresh process is above what was there before plus
+the result. The peak is VmHWM, for ru_maxrss of a child starts at its parent's.
 """
 
 import argparse
 import datetime
 import json
-import math
 import os
 import platform
 import subprocess
@@ -40,9 +43,10 @@ else:  # run as a file
 
 THREADS = 2
 PAUSE_SECONDS = 0.1
+UNSETTLED = 1.2
 HEADER = (
     "case", "fresh, ms", "out=, ms", "× faster than scikit-learn", "× faster than numpy or scipy",
-    "fresh: × time of BLAS + fresh write", "out=: × time of BLAS + warm write", "goal", "verdict",
+    "fresh: × time of BLAS + fresh write", "out=: × time of BLAS + warm write", "goal", "verdict", "unsettled",
 )  # fmt: skip
 MEMORY_HEADER = ("case", "result, MB", "beyond it, MB", "goal", "verdict")
 MOST_EXTRA_MB = 64
@@ -174,21 +178,23 @@ def require_agreement(contenders):
         np.testing.assert_allclose(some, ours, rtol=2e-3, atol=2e-5, err_msg=f"{name} differs")
 
 
-def best_seconds(contenders, rounds):
-    """The shortest time of each, in turn, with a pause before each and its result freed afterwards."""
-    best = dict.fromkeys(contenders, math.inf)
+def sorted_seconds(contenders, rounds):
+    """The times of each, shortest first, taken in turn, with a pause before each and its result freed afterwards."""
+    seconds = {name: [] for name in contenders}
     for _ in range(rounds):
         for name, call in contenders.items():
             time.sleep(PAUSE_SECONDS)
             start = time.perf_counter()
             result = call()
-            best[name] = min(best[name], time.perf_counter() - start)
+            seconds[name].append(time.perf_counter() - start)
             del result
-    return best
+    return {name: sorted(times) for name, times in seconds.items()}
 
 
-def cells(row, best):
+def cells(row, seconds):
     """The line of the table for these times."""
+    best = {name: times[0] for name, times in seconds.items()}
+    unsettled = [name for name, times in seconds.items() if times[1] > UNSETTLED * times[0]]
     over_sklearn = best["sklearn"] / best["fresh"]
     over_arrays = {name: best[name] / best["fresh"] for name in ("numpy", "dense", "sparse") if name in best}
     of_blas = {
@@ -212,6 +218,7 @@ def cells(row, best):
         *(f"{of_blas[name]:.2f}" if name in of_blas else "–" for name in ("fresh", "out")),
         ", ".join(goals) or "–",
         verdict(missed) if goals else "–",
+        ", ".join(unsettled) or "–",
     )
 
 
@@ -253,6 +260,7 @@ def facts():
     versions = {"kernelrules": kernelrules, "numpy": np, "scipy": scipy, "scikit-learn": sklearn}
     return [
         f"{cpu}, {os.cpu_count()} cores, SIMD level {machine.simd()}, {THREADS} threads",
+        f"load before the start {os.getloadavg()[0]:.1f}",
         f"Python {platform.python_version()}, " + ", ".join(f"{k} {v.__version__}" for k, v in versions.items()),
         f"{datetime.date.today()}, by: python -m asv_benches.benches.peers {' '.join(sys.argv[1:])}".rstrip(),
     ]
@@ -285,8 +293,9 @@ def main():
     parser.add_argument("--format", choices=("markdown", "rst"), default="markdown")
     parser.add_argument("--memory", action="store_true", help="peak memory beyond the result instead of times")
     options = parser.parse_args()
+    print("\n".join(f"- {fact}" for fact in facts()), end="\n\n", flush=True)
     header, rows = (MEMORY_HEADER, memory_rows(options)) if options.memory else (HEADER, timed_rows(options))
-    print("\n".join(f"- {fact}" for fact in facts()), formatted(header, rows, options.format), sep="\n\n")
+    print(formatted(header, rows, options.format))
 
 
 def timed_rows(options):
@@ -299,7 +308,7 @@ def timed_rows(options):
         contenders = row.contenders()
         with threadpool_limits(THREADS):  # reaches the libraries that are loaded by now: all
             require_agreement(contenders)
-            done.append(cells(row, best_seconds(contenders, 3 if options.quick else 7)))
+            done.append(cells(row, sorted_seconds(contenders, 3 if options.quick else 7)))
     return done
 
 

@@ -5,6 +5,9 @@ from kernelrules.core.status cimport kr_kernel
 from kernelrules.core.types cimport real_t
 
 
+cdef enum:
+    STREAM_BYTES = 8 << 20      # larger results are written past the caches, which could not hold them
+
 cdef struct Operand:            # n rows of data, `stride` numbers apart, and what was made of them once
     const void *data
     Py_ssize_t n

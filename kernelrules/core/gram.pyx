@@ -41,7 +41,6 @@ cdef enum:
     CENTRE_ROWS = 512           # rows that decide the centre: it has to be near, not exact
     KEPT_BYTES = 24 << 20       # largest operand that is kept in slivers; of a larger one each tile makes its own
     STRIP = 16                  # columns of a tile that are mirrored at a time, in first-level cache
-    STREAM_BYTES = 8 << 20      # results above this go past the caches
     PAGE = 4096
     LARGE_PAGE = 2 << 20
     ALIGNMENT = 64

@@ -17,9 +17,9 @@ from libc.math cimport fabs, fma
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memset
 
-from kernelrules.core.gram cimport finish_of, kernel_is_valid, touch_pages
+from kernelrules.core.gram cimport STREAM_BYTES, finish_of, kernel_is_valid, touch_pages
 from kernelrules.core.machine cimport simd_level
-from kernelrules.core.simd cimport finish_row, kr_finish, pick, transpose
+from kernelrules.core.simd cimport finish_row, kr_finish, pick, stream_fence, stream_row, transpose
 from kernelrules.core.status cimport BAD_ARGUMENT, LAPLACIAN, NO_MEMORY, OK, RBF, kr_kernel
 from kernelrules.core.types cimport real_t
 
@@ -55,6 +55,7 @@ cdef struct Plan:
     bint symmetric
     bint distance
     bint absolute
+    bint streamed                   # whether rows are written past the caches; not if they are then mirrored
     const void *simd
 
 
@@ -108,6 +109,7 @@ cdef int make_plan(Plan *plan, int level, const real_t *example) noexcept nogil:
     plan.simd = pick(level, example)
     plan.distance = plan.kernel.kind == RBF or plan.kernel.kind == LAPLACIAN
     plan.absolute = plan.kernel.kind == LAPLACIAN
+    plan.streamed = not plan.symmetric and plan.x.n * plan.z.n * <double> sizeof(real_t) > STREAM_BYTES
     plan.finish.finish = finish_of(&plan.kernel)
     plan.finish.degree, plan.finish.gamma, plan.finish.coef0 = plan.kernel.degree, plan.kernel.gamma, plan.kernel.coef0
     if plan.distance:
@@ -179,13 +181,19 @@ cdef void sparse_strip(const Plan *plan, Py_ssize_t strip, real_t *out, Py_ssize
                        double *work) noexcept nogil:
     """STRIP rows; of a symmetric matrix up to the diagonal, then mirrored."""
     cdef Py_ssize_t i0 = strip * STRIP, n_i = min(<Py_ssize_t> STRIP, plan.x.n - i0), i, j
+    cdef real_t *row = <real_t *> (work + 2 * plan.z.n)
     for i in range(i0, i0 + n_i):
-        sparse_row(plan, i, i + 1 if plan.symmetric else plan.z.n, work, work + plan.z.n, out + i * stride_out)
-        if plan.symmetric and plan.distance:
-            out[i * stride_out + i] = 1
+        if plan.streamed:
+            sparse_row(plan, i, plan.z.n, work, work + plan.z.n, row)
+            stream_row(plan.simd, row, out + i * stride_out, plan.z.n)
+        else:
+            sparse_row(plan, i, i + 1 if plan.symmetric else plan.z.n, work, work + plan.z.n, out + i * stride_out)
+    stream_fence()
     if plan.symmetric:
         transpose(plan.simd, out + i0 * stride_out, stride_out, n_i, i0, out + i0, stride_out)
         for i in range(i0, i0 + n_i):
+            if plan.distance:
+                out[i * stride_out + i] = 1
             for j in range(i0, i):
                 out[j * stride_out + i] = out[i * stride_out + j]
 
@@ -256,7 +264,7 @@ cdef void panel_strip(const Plan *plan, Py_ssize_t strip, real_t *out, Py_ssize_
 cdef int run_strips(const Plan *plan, Py_ssize_t first, Py_ssize_t last, real_t *out, Py_ssize_t stride_out,
                     int n_threads) noexcept nogil:
     cdef bint both = plan.x.indices != NULL and plan.z.indices != NULL
-    cdef Py_ssize_t numbers = 1 + (2 * plan.z.n if both else PANEL * (plan.x.n_features + 2 * CHUNK) + CHUNK), s
+    cdef Py_ssize_t numbers = 1 + (3 * plan.z.n if both else PANEL * (plan.x.n_features + 2 * CHUNK) + CHUNK), s
     cdef double *work = <double *> malloc(n_threads * numbers * sizeof(double))
     if work == NULL:
         return NO_MEMORY
