@@ -30,8 +30,8 @@ __all__ = [
     "output",
     "pair",
     "positive",
-    "products_fit",
     "real",
+    "sums_fit",
     "whole",
 ]
 
@@ -87,9 +87,13 @@ def real(value: Any, name: str) -> float:
     """A finite real number as a float."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (numbers.Real, np.floating, np.integer)):
         raise TypeError(f"{name} must be a number, got {value!r}")
-    if not math.isfinite(value):
-        raise ValueError(f"{name} must be finite, got {value!r}")
-    return float(value)
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise ValueError(f"{name} must be finite and fit float64, got {value!r}")
+    return number
 
 
 def positive(value: Any, name: str) -> float:
@@ -131,7 +135,7 @@ def float_type(dtype: Any, *inputs: Any) -> np.dtype:
         if chosen not in _FLOATS:
             raise TypeError(f"dtype must be float32 or float64, got {chosen}")
         return chosen
-    narrow = all(getattr(a, "dtype", None) in (np.dtype(np.float16), _FLOATS[0]) for a in inputs)
+    narrow = all(a.dtype.kind == "f" and a.dtype.itemsize <= 4 for a in inputs)
     return _FLOATS[0] if narrow else _FLOATS[1]
 
 
@@ -186,16 +190,17 @@ def pair(X: Any, Z: Any, dtype: Any = None) -> tuple[Any, Any]:
     return x, z
 
 
-def products_fit(x: Any, z: Any) -> None:
-    """Refuse data whose inner products could overflow while they are summed: infinities would cancel to NaN."""
+def sums_fit(x: Any, z: Any, power: int) -> None:
+    """Refuse data whose inner products (power 2) or sums of magnitudes (power 1) could overflow: infinities would
+    cancel to NaN."""
     any_sparse = isinstance(x, Csr) or isinstance(z, Csr)
     summed_in = _FLOATS[1] if any_sparse else x.dtype
-    largest = [_largest(a) for a in (x, x if z is None else z)]
-    if largest[0] * largest[1] * x.shape[1] > float(np.finfo(summed_in).max):
+    here, there = (_largest(a) for a in (x, x if z is None else z))
+    if (here * there if power == 2 else here + there) * x.shape[1] > float(np.finfo(summed_in).max) / 4:
         advice = "dtype=float64 or smaller units" if summed_in == _FLOATS[0] else "smaller units"
         raise ValueError(
-            f"inner products of X and Z could overflow {summed_in}: their largest entries are {largest[0]:.3g} and "
-            f"{largest[1]:.3g}; use {advice}"
+            f"sums over the features of X and Z could overflow {summed_in}: their largest entries are {here:.3g} and "
+            f"{there:.3g}; use {advice}"
         )
 
 
@@ -217,9 +222,16 @@ def output(out: Any, shape: tuple[int, ...], dtype: np.dtype, *inputs: Any, name
         raise ValueError(f"{name} is not aligned in memory")
     for other in inputs:
         arrays = (other.data, other.indices, other.indptr) if sparse.issparse(other) else (other,)
-        if any(isinstance(a, np.ndarray) and np.may_share_memory(out, a) for a in arrays):
+        if any(isinstance(a, np.ndarray) and _overlap(out, a) for a in arrays):
             raise ValueError(f"{name} overlaps the input in memory")
     return out
+
+
+def _overlap(a: np.ndarray, b: np.ndarray) -> bool:
+    try:
+        return np.shares_memory(a, b, max_work=10_000)
+    except np.exceptions.TooHardError:
+        return True
 
 
 def fits_memory(shape: tuple[int, ...], dtype: Any, what: str) -> None:
@@ -294,16 +306,17 @@ def _as_array(X: Any, name: str) -> Any:
 def _frame(X: Any, name: str) -> np.ndarray:
     """A data frame's numbers; nullable columns give NaN for missing."""
     plain = X.to_numpy()
-    if plain.dtype.kind != "O":
+    if plain.dtype.kind in "fiub":
         return plain
     columns = []
-    for column in X.columns:
-        values = X[column].to_numpy()
+    for position, column in enumerate(X.columns):
+        values = X.iloc[:, position] if hasattr(X, "iloc") else X[column]  # names may repeat
+        if getattr(values.dtype, "kind", "") in "iufb" and hasattr(values.dtype, "na_value"):
+            values = values.to_numpy(dtype=np.float64, na_value=np.nan)  # pandas' nullable numbers
+        else:
+            values = values.to_numpy()
         if values.dtype.kind not in "fiub":
-            try:
-                values = X[column].to_numpy(dtype=np.float64, na_value=np.nan)
-            except (TypeError, ValueError):
-                raise DtypeError(f"column {column!r} of {name} does not hold numbers") from None
+            raise DtypeError(f"column {column!r} of {name} does not hold numbers")
         columns.append(values)
     return np.column_stack(columns)
 
@@ -340,6 +353,9 @@ def _csr(raw: Any, name: str, dtype: np.dtype) -> Csr:
     source = raw.tocsr()
     n_rows, n_columns = source.shape
     data, indices, indptr = source.data, source.indices, source.indptr
+    if data.ndim != 1 or any(a.ndim != 1 or a.dtype.kind not in "iu" for a in (indices, indptr)):
+        raise ValueError(f"{name} is not a valid CSR matrix: its arrays must be flat, and its indices whole numbers")
+    indptr = indptr.astype(np.intp, copy=False)
     if len(indptr) != n_rows + 1 or indptr[0] != 0 or (np.diff(indptr) < 0).any():
         raise ValueError(f"{name} is not a valid CSR matrix: its indptr does not ascend from 0")
     n_entries = int(indptr[-1])

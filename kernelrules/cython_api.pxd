@@ -40,7 +40,8 @@ cdef const char *kr_status_text(int status) noexcept nogil
 
 # out[i * stride_out + j] = k(x_i, z_j), with x_i the n_features numbers at x + i * stride_x; z NULL means that z is x
 # (n_z and stride_z are then ignored, and half of the work is saved). Strides count numbers and are at least a row long.
-# out does not overlap x or z. n_threads >= 1; the result does not depend on it. kr_gram_f is the same in float.
+# The data are finite numbers (kernels of others are unspecified, but nothing worse). out does not overlap x or z.
+# n_threads >= 1; the result does not depend on it. kr_gram_f is the same in float.
 cdef int kr_gram(const double *x, Py_ssize_t n_x, Py_ssize_t stride_x, const double *z, Py_ssize_t n_z,
                  Py_ssize_t stride_z, Py_ssize_t n_features, const kr_kernel *kernel, double *out,
                  Py_ssize_t stride_out, int n_threads) noexcept nogil

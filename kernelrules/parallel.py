@@ -14,7 +14,7 @@ from typing import Any
 from kernelrules import check
 from kernelrules.core import machine
 
-__all__ = ["Progress", "n_threads_or_default", "ticker"]
+__all__ = ["Progress", "enough_threads", "n_threads_or_default", "ticker"]
 
 # GNU's OpenMP cannot start threads in a process forked from one that has used them: it would wait for ever.
 _in_forked_child = False
@@ -67,6 +67,14 @@ def n_threads_or_default(n_threads: Any = None) -> int:
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         wanted = min(cores, machine.openmp_threads())
     return 1 if _in_forked_child else min(wanted, 1024)
+
+
+def enough_threads(n_threads: int, nanoseconds: float) -> int:
+    """At most the threads that pay for about so much work.
+
+    Starting a team costs microseconds on an idle machine, and milliseconds where its threads wait for a busy core.
+    """
+    return max(1, min(n_threads, int(nanoseconds / 50_000)))
 
 
 def ticker(callback: Callable[[Progress], Any] | None, what: str) -> Callable[[int, int], None] | None:

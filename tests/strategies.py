@@ -60,7 +60,7 @@ def layouts(draw, X):
             return wide[::2, :-3]
         case "offset":
             buffer = bytearray(X.nbytes + 3)
-            shifted = np.frombuffer(buffer, dtype=X.dtype, count=X.size, offset=0).reshape(X.shape)
+            shifted = np.frombuffer(buffer, dtype=X.dtype, count=X.size, offset=3).reshape(X.shape)  # not aligned
             shifted[...] = X
             return shifted
     return np.ascontiguousarray(X)

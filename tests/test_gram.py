@@ -98,6 +98,36 @@ def test_rbf_of_clusters_far_apart(form):
     oracle.assert_close(K[np.ix_(i, i)], X[i], X[i], kernel)
 
 
+@pytest.mark.parametrize("form", ["dense", "cross", "csr", "mixed"])
+@pytest.mark.parametrize(
+    ("seed", "shape", "gamma"),
+    [(2, (120, 57), 35 / 57), (0, (120, 100), 0.3), (1, (40, 784), 0.02), (3, (9, 14000), 1e-3)],
+)
+def test_rbf_to_1e_13_on_gaussian_data(seed, shape, gamma, form):
+    """Exponents up to about 120: the direct formula itself keeps 5e-14 there."""
+    X = np.random.default_rng(seed).normal(size=shape)
+    sides = {
+        "dense": (X, None),
+        "cross": (X, X.copy()),
+        "csr": (sparse.csr_array(X), None),
+        "mixed": (X, sparse.csr_array(X)),
+    }
+    K = kernels.gram(*sides[form], kernels.RBF(gamma))
+    assert (np.abs(K / oracle.gram(X, X, kernels.RBF(gamma)) - 1) < 1e-13).all()
+
+
+@pytest.mark.parametrize("p", [200, 1000, 20000])
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_rbf_of_opposite_and_nearly_equal_rows(p, form):
+    """Every term has the same sign: rounding errors of a long sum would add up instead of averaging out."""
+    v = np.full(p, 0.37)
+    X = np.vstack([v, -v, 1.001 * v])
+    for weight in (1.0, 7.0, 19.0):
+        kernel = kernels.RBF(weight / (p * 0.37**2))
+        K = kernels.gram(form(X), kernel=kernel)
+        assert (np.abs(K / oracle.gram(X, X, kernel) - 1) < 1e-13).all()
+
+
 def test_rbf_with_outliers_and_large_gamma():
     rng = np.random.default_rng(2)
     X = rng.normal(size=(500, 30))
@@ -145,6 +175,18 @@ def test_same_bits_for_any_number_of_threads(kernel, as_csr, dtype):
             np.testing.assert_array_equal(result, results[0])
 
 
+@pytest.mark.parametrize("shape", [(1500, 300), (500, 7000)], ids=["streamed", "packed by tiles"])
+@pytest.mark.parametrize("kernel", [kernels.RBF(0.01), kernels.RBF(3.0), kernels.Laplacian(0.01)], ids=repr)
+def test_same_bits_for_large_data(shape, kernel):
+    """Results written past the caches, data too large to be kept in slivers, and tiles made from differences."""
+    X = np.random.default_rng(10).normal(size=shape)
+    results = [kernels.gram(X, kernel=kernel, n_threads=t) for t in (1, 2, 5)]
+    for result in results[1:]:
+        np.testing.assert_array_equal(result, results[0])
+    i = [0, 239, 240, shape[0] - 1]
+    oracle.assert_close(results[0][np.ix_(i, i)], X[i], X[i], kernel)
+
+
 @each_kernel()
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("as_csr", [False, True])
@@ -177,6 +219,7 @@ def test_float_type_follows_the_data():
     assert kernels.gram(X64, dtype=np.float32).dtype == np.float32
     assert kernels.gram(X32, dtype="float64").dtype == np.float64
     assert kernels.gram(X32.astype(np.float16)).dtype == np.float32
+    assert kernels.gram(X32.astype(">f4")).dtype == np.float32
     assert kernels.gram(X64.astype(int)).dtype == np.float64
     assert kernels.gram(sparse.csr_array(X32)).dtype == np.float32
 

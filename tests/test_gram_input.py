@@ -94,7 +94,7 @@ def test_widths_must_match():
 
 @pytest.mark.parametrize("kind", [kernels.RBF, kernels.Laplacian, kernels.Sigmoid, lambda g: kernels.Polynomial(3, g)])
 def test_gamma_is_refused(kind):
-    for bad in (0, -1.0, np.nan, np.inf, "large", None, True, "1.0", [1.0], 1j):
+    for bad in (0, -1.0, np.nan, np.inf, 10**400, "large", None, True, "1.0", [1.0], 1j):
         with pytest.raises((ValueError, TypeError), match="gamma"):
             kind(bad)
 
@@ -108,7 +108,7 @@ def test_other_parameters_are_refused():
             kernels.Polynomial(coef0=bad)
         with pytest.raises((ValueError, TypeError), match="coef0"):
             kernels.Sigmoid(coef0=bad)
-    for bad in ("rbf", kernels.RBF, None, 3):
+    for bad in ("rbf", kernels.RBF, kernels.Kernel(), None, 3):
         with pytest.raises(TypeError, match="kernel must be one of"):
             kernels.gram(X, kernel=bad)
     for bad in (0, -2, 1.5, "two"):
@@ -189,8 +189,34 @@ def test_overflowing_products_are_refused():
         kernels.gram((big / 1e180).astype(np.float32), kernel=kernels.Sigmoid(0.1))
     with pytest.raises(ValueError, match="could overflow float64"):
         kernels.gram(sparse.csr_array(big), kernel=kernels.RBF(1.0))
+    for data in (np.array([[1e308, 1e308], [1e308, 0.5e308]]), np.array([[1e308], [0.9e308]])):
+        with pytest.raises(ValueError, match="could overflow float64"):
+            kernels.gram(sparse.csr_array(data), kernel=kernels.Laplacian(1.0))
+    for kernel in (kernels.Polynomial(2, 1e40, 1.0), kernels.Sigmoid(1e40, 1.0), kernels.Polynomial(2, 1.0, 1e39)):
+        with pytest.raises(ValueError, match="does not fit float32"):
+            kernels.gram(np.eye(2, dtype=np.float32), kernel=kernel)
+    with pytest.raises(ValueError, match="could overflow"):
+        kernels.diagonal(big, kernels.Linear())
+    with pytest.raises(ValueError, match="projections of X overflow float32"):
+        kernels.random_fourier(kernels.RBF(1e80), 2, 4, rng=0).transform(np.eye(2, dtype=np.float32))
+    with pytest.raises(ValueError, match="weights of the feature map"):
+        kernels.feature_map(kernels.Polynomial(4, 1.0, 1e300), 3)
     with pytest.raises(ValueError, match=r"X does not fit float32 at row 0, column 0: .*1e\+200"):
         kernels.gram(big, dtype=np.float32)
+
+
+def test_extreme_gamma_keeps_duplicates_at_one():
+    for kind in (kernels.RBF, kernels.Laplacian):
+        assert (kernels.gram(np.full((2, 1), 1e308), kernel=kind(1.7e308)) == 1).all()
+        assert (kernels.gram(np.full((2, 1), 3e38, dtype=np.float32), kernel=kind(1e300)) == 1).all()
+
+
+def test_out_beside_the_input_in_one_array():
+    base = np.ones((4, 12))
+    kernels.gram(base[:, :3], kernel=kernels.Linear(), out=base[:, 6:10])
+    np.testing.assert_array_equal(base[:, 6:10], 3)
+    with pytest.raises(ValueError, match="overlaps"):
+        kernels.gram(base[:, :3], kernel=kernels.Linear(), out=base[:, 2:6])
 
 
 def broken_csr(**changes):
@@ -209,6 +235,10 @@ def broken_csr(**changes):
         ({"indptr": [1, 2, 5, 8, 11]}, "indptr does not ascend from 0"),
         ({"indptr": [0, 2, 5, 8, 99]}, "points past the entries"),
         ({"indptr": [0, 2, 5]}, "indptr"),
+        ({"indptr": [0.0, 2, 5, 8, 11]}, "whole numbers"),
+        ({"indices": [0.5, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1]}, "whole numbers"),
+        ({"indptr": np.array([0, 5, 2, 8, 11], dtype=np.uint64)}, "indptr does not ascend"),
+        ({"data": np.ones((1, 11))}, "flat"),
     ],
 )
 def test_broken_csr_is_refused(changes, message):
@@ -246,6 +276,18 @@ def test_data_frames(library):
         kernels.gram(frames.DataFrame({"a": [1.0, 2.0], "colour": ["red", "blue"]}))
     with pytest.raises(ValueError, match="X holds nan at row 1, column 0"):
         kernels.gram(frames.DataFrame({"a": [1.0, None], "b": [1.0, 2.0]}))
+
+
+def test_pandas_columns_that_are_not_numbers():
+    pandas = pytest.importorskip("pandas")
+    whole = pandas.array([1, 2], dtype="Int64")
+    for bad in (["1", "2"], pandas.Categorical(["1", "2"]), pandas.to_datetime(["2020-01-01", "2021-01-01"]),
+                pandas.to_timedelta([1, 2]), [1j, 2j]):  # fmt: skip
+        with pytest.raises(TypeError, match="column 'b' of X does not hold numbers"):
+            kernels.gram(pandas.DataFrame({"a": whole, "b": bad}))
+    twice = pandas.concat([pandas.Series(whole), pandas.Series([0.5, 1.5])], axis=1)
+    twice.columns = ["a", "a"]
+    np.testing.assert_array_equal(kernels.gram(twice, kernel=kernels.Linear()), [[1.25, 2.75], [2.75, 6.25]])
 
 
 def test_nullable_pandas_columns():

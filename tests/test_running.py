@@ -81,6 +81,40 @@ except KeyboardInterrupt:
     assert float(said[1]) - sent < 1.0
 
 
+def test_any_number_of_threads_returns():
+    """Also more than there are tiles or cores, and counts whose product with anything large leaves 32 bits."""
+    code = """
+import numpy as np
+from scipy import sparse
+from kernelrules import check
+from kernelrules.core.gram import gram_dense
+from kernelrules.core.gram_csr import gram_csr
+X = np.random.default_rng(0).normal(size=(300, 3))
+S = check.matrix(sparse.csr_array(X))
+first = None
+for n_threads in [*range(1, 65), 128, 256, 1024]:
+    dense, csr = np.empty((300, 300)), np.empty((300, 300))
+    gram_dense(X, None, (2, 0, 1.0, 0.0), dense, n_threads)
+    gram_csr(S, None, S.columns(), 3, (2, 0, 1.0, 0.0), csr, n_threads)
+    first = first or (dense.tobytes(), csr.tobytes())
+    assert (dense.tobytes(), csr.tobytes()) == first
+print("done")
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
+    assert done.stdout.strip() == "done"
+
+
+def test_callback_is_in_time_on_skewed_sparse_data():
+    """Most entries in a few full columns: an estimate from the mean would be far off."""
+    n = 5000
+    rng = np.random.default_rng(0)
+    full = sparse.csr_array(rng.normal(size=(n, 100)))
+    X = sparse.hstack([full, sparse.eye_array(n), sparse.csr_array((n, 400 * n))], format="csr")
+    times = [time.perf_counter()]
+    kernels.gram(X, kernel=kernels.RBF(100.0), n_threads=1, callback=lambda _: times.append(time.perf_counter()))
+    assert max(np.diff(times)) < 1.0
+
+
 def test_other_python_threads_run_meanwhile():
     """The core holds no GIL: a counter in another thread goes on during a Gram matrix."""
     counts, running = [0], threading.Event()
@@ -149,9 +183,10 @@ with multiprocessing.get_context("fork").Pool(2) as pool:
     assert done.stdout.strip() == "[np.float64(360000.0), np.float64(360000.0)]"
 
 
-@pytest.mark.parametrize("shape", [(5000, 50), (10000, 20), (4000, 784)])
+@pytest.mark.parametrize("shape", [(5000, 50), (10000, 20), (4000, 784), (2, 3_000_000), (12000, 784)])
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_memory_is_the_result_and_64_megabytes(shape, dtype):
+@pytest.mark.parametrize("gamma", ["0.01", "'scale'"])
+def test_memory_is_the_result_and_64_megabytes(shape, dtype, gamma):
     resource = pytest.importorskip("resource")
     if sys.platform == "darwin":
         pytest.skip("ru_maxrss counts compressed memory differently there")
@@ -162,7 +197,7 @@ from kernelrules import kernels
 X = np.random.default_rng(0).standard_normal({shape}, dtype=np.{dtype})
 kernels.gram(X[:300], n_threads=2)
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-K = kernels.gram(X, kernel=kernels.RBF(0.01), n_threads=2)
+K = kernels.gram(X, X[:1000].copy() if len(X) > 10000 else None, kernels.RBF({gamma}), n_threads=2)
 print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024 - K.nbytes)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

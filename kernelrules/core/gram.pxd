@@ -7,6 +7,7 @@ from kernelrules.core.types cimport real_t
 
 cdef enum:
     STREAM_BYTES = 8 << 20      # larger results are written past the caches, which could not hold them
+    MIRRORED = 16               # columns that are mirrored at a time, in first-level cache
 
 cdef struct Operand:            # n rows of data, `stride` numbers apart, and what was made of them once
     const void *data
@@ -32,15 +33,20 @@ cdef struct Plan:
     double factor               # data are multiplied by it before they are summed
     double *centre              # and this is subtracted before that; NULL: nothing
     kr_finish finish            # what is made of the sum
+    int n_threads
+    void *work                  # a tile and packed features for each thread
 
 cdef bint kernel_is_valid(const kr_kernel *kernel) noexcept nogil
+cdef void put_mirrored(const void *simd, bint streamed, const real_t *block, Py_ssize_t stride, Py_ssize_t n_rows,
+                       Py_ssize_t n_columns, real_t *strip, real_t *out, Py_ssize_t stride_out) noexcept nogil
 cdef void touch_pages(char *out, Py_ssize_t n_bytes, int n_threads) noexcept nogil
 cdef int finish_of(const kr_kernel *kernel) noexcept nogil
+cdef Py_ssize_t better_step(Py_ssize_t step, double seconds) noexcept nogil
 cdef int plan_gram(Plan *plan, const real_t *x, Py_ssize_t n_x, Py_ssize_t stride_x, const real_t *z, Py_ssize_t n_z,
                    Py_ssize_t stride_z, Py_ssize_t n_features, const kr_kernel *kernel, int level,
                    int n_threads) noexcept nogil
-cdef int run_tiles(const Plan *plan, Py_ssize_t first, Py_ssize_t last, real_t *out, Py_ssize_t stride_out,
-                   int n_threads) noexcept nogil
+cdef int run_tiles(const Plan *plan, Py_ssize_t first, Py_ssize_t last, real_t *out,
+                   Py_ssize_t stride_out) noexcept nogil
 cdef void free_plan(Plan *plan) noexcept nogil
 cdef int fill_gram(const real_t *x, Py_ssize_t n_x, Py_ssize_t stride_x, const real_t *z, Py_ssize_t n_z,
                    Py_ssize_t stride_z, Py_ssize_t n_features, const kr_kernel *kernel, real_t *out,

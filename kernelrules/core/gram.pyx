@@ -16,18 +16,20 @@ from cython.parallel cimport prange, threadid
 from libc.math cimport fabs, floor, frexp, isfinite, ldexp, sqrt
 from libc.stdint cimport uintptr_t
 from libc.stdlib cimport calloc, free, malloc
-from libc.string cimport memcpy, memset
+from libc.string cimport memset
 
 from kernelrules.core.machine cimport simd_level
 from kernelrules.core.simd cimport (
     KR_FINISH_EXP, KR_FINISH_LINEAR, KR_FINISH_POLYNOMIAL, KR_FINISH_RBF, KR_FINISH_SIGMOID, KR_SUM_ADD, KR_SUM_LOWER,
-    KR_SUM_MAGNITUDES, KR_SUM_PRODUCTS, KR_SUM_SQUARES, finish_row, kr_finish, pack, pick, sliver_rows, stream_fence,
-    stream_row, sums, transpose,
+    KR_SUM_MAGNITUDES, KR_SUM_PRODUCTS, KR_SUM_SQUARES, finish_row, kr_finish, pack, pick, put_row, sliver_rows,
+    stream_fence, sums, transpose,
 )
 from kernelrules.core.status cimport (
     BAD_ARGUMENT, LAPLACIAN, LINEAR, NO_MEMORY, OK, POLYNOMIAL, RBF, SIGMOID, kr_kernel,
 )
 from kernelrules.core.types cimport real_t
+
+from time import perf_counter
 
 from kernelrules.core.status import raise_for_status
 
@@ -36,20 +38,20 @@ cdef extern from "Python.h":
 
 cdef enum:
     TILE = 240                  # rows and columns of a tile, a multiple of every sliver: 460 kB in float64
-    DEPTH = 256                 # features summed at a time: two slivers stay in first-level cache, and partial sums
-    #                             keep rounding errors from piling up
+    DEPTH = 64                  # features whose products are summed at a time: partial sums keep rounding small
+    DIFFERENCE_DEPTH = 32       # the same for differences, whose terms are all positive
+    LONG = 1024                 # features after which a new tile of partial sums is begun, a multiple of both
     CENTRE_ROWS = 512           # rows that decide the centre: it has to be near, not exact
     KEPT_BYTES = 24 << 20       # largest operand that is kept in slivers; of a larger one each tile makes its own
-    STRIP = 16                  # columns of a tile that are mirrored at a time, in first-level cache
     PAGE = 4096
     LARGE_PAGE = 2 << 20
     ALIGNMENT = 64
+    WORK = TILE * (2 * TILE + 2 * DEPTH)    # numbers that a thread works in: two tiles, two packed operands
     MOST_SLIVER = 64            # no level has longer slivers
-    AIR = 100000000             # nanoseconds of work between two looks at signals and the callback
 
-# |x|² + |z|² (scaled and centred) up to which expanding |x-z|² is accurate enough. Measured on data of many kinds, its
-# error stays below 3 ulp of that size, hence K's relative error below 240 ulp: 6e-14 in float64, 3e-5 in float32.
-cdef double SAFE_NORM = 80.0
+# |x|² + |z|² (scaled and centred) up to which |x-z|² is expanded. On data of many kinds the expansion's error stays
+# below 4 ulp of that sum, hence K's relative error below 120 ulp: 3e-14 in float64, 2e-5 in float32.
+cdef double SAFE_NORM = 30.0
 
 
 # ---- what is computed once -------------------------------------------------------------------------------------
@@ -93,8 +95,7 @@ cdef void scale_differences(Plan *plan, int power, const real_t *example) noexce
     plan.factor = exact_factor(plan.gamma, power, plan.largest, 127 if real_t is float else 1023)
     plan.finish.finish = KR_FINISH_EXP
     plan.finish.gamma = plan.gamma / (plan.factor * plan.factor if power == 2 else plan.factor)
-    if real_t is float:
-        plan.finish.gamma = min(plan.finish.gamma, 3.4e38)      # infinity times a distance of 0 would be NaN
+    plan.finish.gamma = min(plan.finish.gamma, 3.4e38 if real_t is float else 1.7e308)  # infinity times 0 would be NaN
 
 
 cdef void find_largest(Plan *plan, const Operand *operand, const real_t *example) noexcept nogil:
@@ -138,7 +139,6 @@ cdef void prepare_sliver(const Plan *plan, const Operand *operand, Py_ssize_t in
     cdef Py_ssize_t i, i0 = index * plan.sliver, n_rows = min(plan.sliver, operand.n - i0)
     cdef Py_ssize_t step = plan.sliver * plan.n_features
     cdef real_t *slivers = <real_t *> operand.slivers
-    memset(norms, 0, sizeof(norms))
     pack(plan.simd, <const real_t *> operand.data + i0 * operand.stride, operand.stride, n_rows, plan.n_features,
          plan.centre, plan.factor, NULL if slivers == NULL else slivers + index * step, step,
          NULL if operand.norms == NULL else norms)
@@ -151,7 +151,7 @@ cdef int prepare(const Plan *plan, Operand *operand, int n_threads, real_t *exam
     """The operand's slivers, where they are small, and norms, where they are needed. `example` only names the type."""
     cdef Py_ssize_t n_slivers = (operand.n + plan.sliver - 1) // plan.sliver, s
     cdef Py_ssize_t rows_kept = KEPT_BYTES // <Py_ssize_t> sizeof(real_t) // plan.n_features
-    if n_slivers * plan.sliver <= rows_kept + plan.sliver:
+    if n_slivers * plan.sliver <= rows_kept:
         operand.slivers = malloc(n_slivers * plan.sliver * plan.n_features * sizeof(real_t))
         if operand.slivers == NULL:
             return NO_MEMORY
@@ -202,6 +202,10 @@ cdef int plan_gram(Plan *plan, const real_t *x, Py_ssize_t n_x, Py_ssize_t strid
             add_to_centre(z, n_z, stride_z, n_features, 0.5, plan.centre)
         for k in range(n_features):
             plan.centre[k] = <real_t> plan.centre[k]    # then x - centre is exact for x of about the centre's size
+    plan.n_threads = <int> min(<Py_ssize_t> n_threads, plan.n_tiles)
+    plan.work = malloc(plan.n_threads * WORK * sizeof(real_t) + ALIGNMENT)
+    if plan.work == NULL:
+        return NO_MEMORY
     status = prepare(plan, &plan.x, n_threads, &example)
     if plan.symmetric:
         plan.z = plan.x
@@ -217,6 +221,7 @@ cdef void free_plan(Plan *plan) noexcept nogil:
     free(plan.x.slivers)
     free(plan.x.norms)
     free(plan.centre)
+    free(plan.work)
 
 
 # ---- one tile --------------------------------------------------------------------------------------------------
@@ -242,18 +247,30 @@ cdef const real_t *kept_or_packed(const Plan *plan, const Operand *operand, Py_s
     return buffer
 
 
+cdef void add_tile(const Block *at, const real_t *part, real_t *tile) noexcept nogil:
+    cdef Py_ssize_t i, j
+    for i in range(at.n_i):
+        for j in range(at.n_j):
+            tile[i * TILE + j] += part[i * TILE + j]
+
+
 cdef void sum_over_features(const Plan *plan, const Block *at, real_t *tile, real_t *pack_x,
                             real_t *pack_z) noexcept nogil:
+    """Sums of sums of sums, of at most DEPTH, LONG / DEPTH and p / LONG terms: one long sum would lose digits."""
+    cdef Py_ssize_t most = DEPTH if plan.sum == KR_SUM_PRODUCTS else DIFFERENCE_DEPTH
     cdef Py_ssize_t b, k0, depth, step_x = 0, step_z = 0
     cdef const real_t *x
     cdef const real_t *z
-    for b in range((plan.n_features + DEPTH - 1) // DEPTH):
-        k0 = b * DEPTH
-        depth = min(<Py_ssize_t> DEPTH, plan.n_features - k0)
+    cdef real_t *part = pack_z + TILE * DEPTH
+    for b in range((plan.n_features + most - 1) // most):
+        k0 = b * most
+        depth = min(most, plan.n_features - k0)
         x = kept_or_packed(plan, &plan.x, at.i0, at.n_i, k0, depth, pack_x, &step_x)
         z = kept_or_packed(plan, &plan.z, at.j0, at.n_j, k0, depth, pack_z, &step_z)
-        sums(plan.simd, plan.sum, x, step_x, at.n_i, z, step_z, at.n_j, depth, tile, TILE,
-             (KR_SUM_ADD if b > 0 else 0) | (KR_SUM_LOWER if at.diagonal else 0))
+        sums(plan.simd, plan.sum, x, step_x, at.n_i, z, step_z, at.n_j, depth, tile if k0 < LONG else part, TILE,
+             (KR_SUM_ADD if k0 % LONG > 0 else 0) | (KR_SUM_LOWER if at.diagonal else 0))
+        if k0 >= LONG and ((k0 + depth) % LONG == 0 or k0 + depth == plan.n_features):
+            add_tile(at, part, tile)
 
 
 cdef bint expansion_fails(const Plan *plan, const Block *at, const real_t *tile) noexcept nogil:
@@ -303,20 +320,22 @@ cdef void make_tile(const Plan *plan, const Block *at, real_t *tile, real_t *pac
             finish_row(plan.simd, &how, <real_t> 0, NULL, tile + i * TILE, at.n_j)
 
 
-cdef void write_rows(const Plan *plan, const real_t *source, Py_ssize_t stride_source, Py_ssize_t n_rows,
-                     Py_ssize_t n_columns, real_t *out, Py_ssize_t stride_out) noexcept nogil:
-    cdef Py_ssize_t i
-    for i in range(n_rows):
-        if plan.streamed:
-            stream_row(plan.simd, source + i * stride_source, out + i * stride_out, n_columns)
-        else:
-            memcpy(out + i * stride_out, source + i * stride_source, n_columns * sizeof(real_t))
+cdef void put_mirrored(const void *simd, bint streamed, const real_t *block, Py_ssize_t stride, Py_ssize_t n_rows,
+                       Py_ssize_t n_columns, real_t *strip, real_t *out, Py_ssize_t stride_out) noexcept nogil:
+    """out[j, i] = block[i, j], by strips of MIRRORED columns, turned in a buffer of MIRRORED × n_rows."""
+    cdef Py_ssize_t s, j, j0, width
+    for s in range((n_columns + MIRRORED - 1) // MIRRORED):
+        j0 = s * MIRRORED
+        width = min(<Py_ssize_t> MIRRORED, n_columns - j0)
+        transpose(simd, block + j0, stride, n_rows, width, strip, n_rows)
+        for j in range(width):
+            put_row(simd, streamed, strip + j * n_rows, out + (j0 + j) * stride_out, n_rows)
 
 
 cdef void place_tile(const Plan *plan, Py_ssize_t index, real_t *out, Py_ssize_t stride_out,
                      real_t *work) noexcept nogil:
     """Make tile `index` and write it, and its mirror image where the matrix is symmetric."""
-    cdef Py_ssize_t row, column, i, j, j0, n_j
+    cdef Py_ssize_t row, column, i, j
     cdef Block at
     cdef real_t *tile = work
     cdef real_t *strip = work + TILE * TILE     # over the packed features, which are not needed any more
@@ -340,34 +359,35 @@ cdef void place_tile(const Plan *plan, Py_ssize_t index, real_t *out, Py_ssize_t
                 tile[i * TILE + i] = 1
             for j in range(i):
                 tile[j * TILE + i] = tile[i * TILE + j]
-    write_rows(plan, tile, TILE, at.n_i, at.n_j, out + at.i0 * stride_out + at.j0, stride_out)
+    for i in range(at.n_i):
+        put_row(plan.simd, plan.streamed, tile + i * TILE, out + (at.i0 + i) * stride_out + at.j0, at.n_j)
     if plan.symmetric and not at.diagonal:
-        for j0 in range((at.n_j + STRIP - 1) // STRIP):
-            j = j0 * STRIP
-            n_j = min(<Py_ssize_t> STRIP, at.n_j - j)
-            transpose(plan.simd, tile + j, TILE, at.n_i, n_j, strip, TILE)
-            write_rows(plan, strip, TILE, n_j, at.n_i, out + (at.j0 + j) * stride_out + at.i0, stride_out)
+        put_mirrored(plan.simd, plan.streamed, tile, TILE, at.n_i, at.n_j, strip,
+                     out + at.j0 * stride_out + at.i0, stride_out)
     stream_fence()
 
 
 # ---- all tiles -------------------------------------------------------------------------------------------------
 
-cdef int run_tiles(const Plan *plan, Py_ssize_t first, Py_ssize_t last, real_t *out, Py_ssize_t stride_out,
-                   int n_threads) noexcept nogil:
+cdef int run_tiles(const Plan *plan, Py_ssize_t first, Py_ssize_t last, real_t *out,
+                   Py_ssize_t stride_out) noexcept nogil:
     """Tiles first <= t < last of the plan, into out."""
-    cdef Py_ssize_t numbers = TILE * (TILE + 2 * DEPTH), t
-    cdef char *raw
-    cdef real_t *work
+    cdef Py_ssize_t t
+    cdef char *raw = <char *> plan.work
+    cdef real_t *work = <real_t *> (raw + (ALIGNMENT - <uintptr_t> raw % ALIGNMENT))
     if stride_out < plan.z.n or (out == NULL and plan.n_tiles > 0):
         return BAD_ARGUMENT
-    raw = <char *> malloc(n_threads * numbers * sizeof(real_t) + ALIGNMENT)
-    if raw == NULL:
-        return NO_MEMORY
-    work = <real_t *> (raw + (ALIGNMENT - <uintptr_t> raw % ALIGNMENT))
-    for t in prange(first, last, num_threads=n_threads, schedule="dynamic", chunksize=1):
-        place_tile(plan, t, out, stride_out, work + threadid() * numbers)
-    free(raw)
+    for t in prange(first, last, num_threads=max(plan.n_threads, 1), schedule="dynamic", chunksize=1):
+        place_tile(plan, t, out, stride_out, work + threadid() * <Py_ssize_t> WORK)
     return OK
+
+
+cdef Py_ssize_t better_step(Py_ssize_t step, double seconds) noexcept nogil:
+    """How many tasks to do before the next look at signals and the callback, if `step` of them took so long: doubled
+    until they take a twentieth of a second, halved where they take more than a tenth."""
+    if seconds < 0.05:
+        return 2 * step
+    return max(step // 2, <Py_ssize_t> 1) if seconds > 0.1 else step
 
 
 cdef void touch_pages(char *out, Py_ssize_t n_bytes, int n_threads) noexcept nogil:
@@ -391,7 +411,7 @@ cdef int fill_gram(const real_t *x, Py_ssize_t n_x, Py_ssize_t stride_x, const r
     cdef Plan plan
     cdef int status = plan_gram(&plan, x, n_x, stride_x, z, n_z, stride_z, n_features, kernel, simd_level(), n_threads)
     if status == OK:
-        status = run_tiles(&plan, 0, plan.n_tiles, out, stride_out, n_threads)
+        status = run_tiles(&plan, 0, plan.n_tiles, out, stride_out)
     free_plan(&plan)
     return status
 
@@ -401,13 +421,13 @@ def gram_dense(const real_t[:, :] x, z, kernel, real_t[:, :] out, int n_threads,
     """Fill `out` with the Gram matrix of x and z (None: of x with itself). The rows of all three have no gaps.
 
     `kernel` is the tuple (kind, degree, gamma, coef0).
-    `tick(done, total)` is called, and signals are looked at, about every tenth of a second. `fresh` says that out was
+    `tick(done, total)` is called, and signals are looked at, several times a second. `fresh` says that out was
     just allocated, without gaps, and never written. `level` lowers the SIMD level, for tests.
     """
     cdef const real_t[:, :] other
     cdef kr_kernel spec
     cdef Plan plan
-    cdef Py_ssize_t n_features = x.shape[1], first = 0, last, step, itemsize = sizeof(real_t)
+    cdef Py_ssize_t n_features = x.shape[1], first = 0, last, step = n_threads, itemsize = sizeof(real_t)
     cdef Py_ssize_t n_x = x.shape[0], n_z = n_x, stride_z = 0
     cdef Py_ssize_t stride_x = x.strides[0] // itemsize, stride_out = out.strides[0] // itemsize
     cdef const real_t *at_z = NULL
@@ -425,12 +445,12 @@ def gram_dense(const real_t[:, :] x, z, kernel, real_t[:, :] out, int n_threads,
         if fresh and status == OK:
             touch_pages(<char *> &out[0, 0], n_x * n_z * itemsize, n_threads)
     try:
-        step = 1 + AIR * n_threads // (TILE * TILE * (2 + n_features // 16))
         while status == OK and first < plan.n_tiles:
+            started = perf_counter()
             last = min(first + step, plan.n_tiles)
             with nogil:
-                status = run_tiles(&plan, first, last, &out[0, 0], max(stride_out, n_z), n_threads)
-            first = last
+                status = run_tiles(&plan, first, last, &out[0, 0], max(stride_out, n_z))
+            first, step = last, better_step(step, perf_counter() - started)
             PyErr_CheckSignals()
             if tick is not None:
                 tick(first, plan.n_tiles)

@@ -13,15 +13,19 @@ Invariant: one task makes whole rows in a fixed order, so any number of threads 
 """
 
 from cython.parallel cimport prange, threadid
-from libc.math cimport fabs, fma
+from libc.math cimport fabs, fma, sqrt
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memset
 
-from kernelrules.core.gram cimport STREAM_BYTES, finish_of, kernel_is_valid, touch_pages
+from kernelrules.core.gram cimport (
+    MIRRORED, STREAM_BYTES, better_step, finish_of, kernel_is_valid, put_mirrored, touch_pages,
+)
 from kernelrules.core.machine cimport simd_level
-from kernelrules.core.simd cimport finish_row, kr_finish, pick, stream_fence, stream_row, transpose
+from kernelrules.core.simd cimport finish_row, kr_finish, pick, put_row, stream_fence
 from kernelrules.core.status cimport BAD_ARGUMENT, LAPLACIAN, NO_MEMORY, OK, RBF, kr_kernel
 from kernelrules.core.types cimport real_t
+
+from time import perf_counter
 
 from kernelrules.core.status import raise_for_status
 
@@ -32,9 +36,8 @@ cdef enum:
     PANEL = 8               # dense rows side by side
     CHUNK = 512             # sparse rows that meet a panel at a time
     STRIP = 64              # rows of the result made by one task, and mirrored where it is symmetric
-    AIR = 100000000         # nanoseconds of work between two looks at signals and the callback
 
-cdef double SAFE_NORM = 80.0        # gamma times the sizes up to which plain float64 keeps K to 6e-14; see gram.pyx
+cdef double SAFE_NORM = 30.0        # gamma times the sizes up to which plain float64 keeps K to 3e-14; see needs_care
 
 cdef struct Rows:                   # rows of data: sparse, or dense where indices is NULL
     const void *data
@@ -45,6 +48,7 @@ cdef struct Rows:                   # rows of data: sparse, or dense where indic
     Py_ssize_t n_features
     double *norms                   # squared or absolute lengths, each in two parts: at 2i and 2i + 1
     double largest_norm
+    Py_ssize_t longest              # most entries in a row
 
 cdef struct Plan:
     Rows x
@@ -55,7 +59,7 @@ cdef struct Plan:
     bint symmetric
     bint distance
     bint absolute
-    bint streamed                   # whether rows are written past the caches; not if they are then mirrored
+    bint streamed                   # whether the result is written past the caches
     const void *simd
 
 
@@ -90,14 +94,19 @@ cdef inline void bounds(const Rows *rows, Py_ssize_t i, Py_ssize_t *first, Py_ss
 cdef int find_norms(const Plan *plan, Rows *rows, const real_t *example) noexcept nogil:
     cdef const real_t *data = <const real_t *> rows.data
     cdef Py_ssize_t i, e, first = 0, last = 0
+    cdef double high, low
     rows.norms = <double *> calloc(2 * rows.n + 1, sizeof(double))
     if rows.norms == NULL:
         return NO_MEMORY
     for i in range(rows.n):
         bounds(rows, i, &first, &last)
+        high = low = 0
         for e in range(first, last):
-            add_twofold(plan.absolute, data[e], data[e], &rows.norms[2 * i], &rows.norms[2 * i + 1])
+            add_twofold(plan.absolute, data[e], data[e], &high, &low)
+        rows.norms[2 * i] = high + low      # the nearest float64 to the length, then what is missing
+        rows.norms[2 * i + 1] = low - (rows.norms[2 * i] - high)
         rows.largest_norm = max(rows.largest_norm, rows.norms[2 * i])
+        rows.longest = max(rows.longest, last - first)
     return OK
 
 
@@ -109,14 +118,14 @@ cdef int make_plan(Plan *plan, int level, const real_t *example) noexcept nogil:
     plan.simd = pick(level, example)
     plan.distance = plan.kernel.kind == RBF or plan.kernel.kind == LAPLACIAN
     plan.absolute = plan.kernel.kind == LAPLACIAN
-    plan.streamed = not plan.symmetric and plan.x.n * plan.z.n * <double> sizeof(real_t) > STREAM_BYTES
+    plan.streamed = plan.x.n * plan.z.n * <double> sizeof(real_t) > STREAM_BYTES
     plan.finish.finish = finish_of(&plan.kernel)
     plan.finish.degree, plan.finish.gamma, plan.finish.coef0 = plan.kernel.degree, plan.kernel.gamma, plan.kernel.coef0
     if plan.distance:
         plan.finish.gamma = 1.0         # the distances come multiplied by gamma
         status = find_norms(plan, &plan.x, example)
         if plan.symmetric:
-            plan.z.norms, plan.z.largest_norm = plan.x.norms, plan.x.largest_norm
+            plan.z.norms, plan.z.largest_norm, plan.z.longest = plan.x.norms, plan.x.largest_norm, plan.x.longest
         elif status == OK:
             status = find_norms(plan, &plan.z, example)
     return status
@@ -129,7 +138,10 @@ cdef void free_plan(Plan *plan) noexcept nogil:
 
 
 cdef bint needs_care(const Plan *plan, double norm, double largest_other) noexcept nogil:
-    return plan.distance and not plan.kernel.gamma * (norm + largest_other) <= SAFE_NORM
+    """Whether a plain sum could lose too many digits of a distance: it errs by ulps of the sizes, and by the more of
+    them the more terms it has."""
+    cdef double terms = min(plan.x.longest, plan.z.longest)
+    return plan.distance and not plan.kernel.gamma * (norm + largest_other) * sqrt(1 + terms / 32) <= SAFE_NORM
 
 
 cdef void finish_sums(const Plan *plan, const double *norm, const double *others, Py_ssize_t n, const double *high,
@@ -153,49 +165,69 @@ cdef void finish_sums(const Plan *plan, const double *norm, const double *others
 
 # ---- sparse × sparse -------------------------------------------------------------------------------------------
 
+cdef inline Py_ssize_t entries_below(const int *rows, Py_ssize_t first, Py_ssize_t last, Py_ssize_t n) noexcept nogil:
+    """Where the ascending rows[first:last] reach n: what lies beyond is the mirror image of a later row's work."""
+    cdef Py_ssize_t middle
+    if last == first or rows[last - 1] < n:
+        return last
+    while first < last:
+        middle = first + (last - first) // 2
+        if rows[middle] < n:
+            first = middle + 1
+        else:
+            last = middle
+    return first
+
+
 cdef void sparse_row(const Plan *plan, Py_ssize_t i, Py_ssize_t n, double *high, double *low,
                      real_t *row) noexcept nogil:
     """row[:n] = k(x_i, z_j) for j < n."""
     cdef const real_t *x = <const real_t *> plan.x.data
     cdef const real_t *z = <const real_t *> plan.columns.data
     cdef const int *rows = plan.columns.indices
-    cdef Py_ssize_t a, b, feature
+    cdef Py_ssize_t a, b, first, last
     cdef double value
+    cdef bint absolute = plan.absolute
     cdef bint care = plan.distance and needs_care(plan, plan.x.norms[2 * i], plan.z.largest_norm)
     memset(high, 0, n * sizeof(double))
     if care:
         memset(low, 0, n * sizeof(double))
     for a in range(plan.x.indptr[i], plan.x.indptr[i + 1]):
-        feature, value = plan.x.indices[a], x[a]
-        for b in range(plan.columns.indptr[feature], plan.columns.indptr[feature + 1]):
-            if rows[b] >= n:
-                break
-            if care:
-                add_twofold(plan.absolute, value, z[b], &high[rows[b]], &low[rows[b]])
-            else:
-                high[rows[b]] += common(plan.absolute, value, z[b])
+        value = x[a]
+        first = plan.columns.indptr[plan.x.indices[a]]
+        last = entries_below(rows, first, plan.columns.indptr[plan.x.indices[a] + 1], n)
+        if care:
+            for b in range(first, last):
+                add_twofold(absolute, value, z[b], &high[rows[b]], &low[rows[b]])
+        elif absolute:
+            for b in range(first, last):
+                high[rows[b]] += common(True, value, z[b])
+        else:
+            for b in range(first, last):
+                high[rows[b]] += value * z[b]
     finish_sums(plan, plan.x.norms + 2 * i, plan.z.norms, n, high, low if care else NULL, row)
 
 
 cdef void sparse_strip(const Plan *plan, Py_ssize_t strip, real_t *out, Py_ssize_t stride_out,
                        double *work) noexcept nogil:
-    """STRIP rows; of a symmetric matrix up to the diagonal, then mirrored."""
-    cdef Py_ssize_t i0 = strip * STRIP, n_i = min(<Py_ssize_t> STRIP, plan.x.n - i0), i, j
-    cdef real_t *row = <real_t *> (work + 2 * plan.z.n)
+    """STRIP rows; of a symmetric matrix up to the diagonal, and kept until they are mirrored."""
+    cdef Py_ssize_t n = plan.z.n, i0 = strip * STRIP, n_i = min(<Py_ssize_t> STRIP, plan.x.n - i0), i, j, width
+    cdef real_t *rows = <real_t *> (work + 2 * n)
+    cdef real_t *row = rows
     for i in range(i0, i0 + n_i):
-        if plan.streamed:
-            sparse_row(plan, i, plan.z.n, work, work + plan.z.n, row)
-            stream_row(plan.simd, row, out + i * stride_out, plan.z.n)
-        else:
-            sparse_row(plan, i, i + 1 if plan.symmetric else plan.z.n, work, work + plan.z.n, out + i * stride_out)
-    stream_fence()
+        width = n
+        if plan.symmetric:
+            row, width = rows + (i - i0) * n, i + 1
+        sparse_row(plan, i, width, work, work + n, row)
+        if plan.symmetric and plan.distance:
+            row[i] = 1
+        put_row(plan.simd, plan.streamed, row, out + i * stride_out, width)
     if plan.symmetric:
-        transpose(plan.simd, out + i0 * stride_out, stride_out, n_i, i0, out + i0, stride_out)
+        put_mirrored(plan.simd, plan.streamed, rows, n, n_i, i0, rows + STRIP * n, out + i0, stride_out)
         for i in range(i0, i0 + n_i):
-            if plan.distance:
-                out[i * stride_out + i] = 1
             for j in range(i0, i):
-                out[j * stride_out + i] = out[i * stride_out + j]
+                out[j * stride_out + i] = rows[(i - i0) * n + j]
+    stream_fence()
 
 
 # ---- dense × sparse --------------------------------------------------------------------------------------------
@@ -264,10 +296,15 @@ cdef void panel_strip(const Plan *plan, Py_ssize_t strip, real_t *out, Py_ssize_
 cdef int run_strips(const Plan *plan, Py_ssize_t first, Py_ssize_t last, real_t *out, Py_ssize_t stride_out,
                     int n_threads) noexcept nogil:
     cdef bint both = plan.x.indices != NULL and plan.z.indices != NULL
-    cdef Py_ssize_t numbers = 1 + (3 * plan.z.n if both else PANEL * (plan.x.n_features + 2 * CHUNK) + CHUNK), s
-    cdef double *work = <double *> malloc(n_threads * numbers * sizeof(double))
+    cdef Py_ssize_t rows_kept = STRIP if plan.symmetric else 1
+    cdef Py_ssize_t numbers = (2 + rows_kept) * plan.z.n + STRIP * MIRRORED, s
+    cdef double *work
+    if not both:
+        numbers = PANEL * (plan.x.n_features + 2 * CHUNK) + CHUNK
+    work = <double *> malloc(n_threads * numbers * sizeof(double))
     if work == NULL:
         return NO_MEMORY
+    n_threads = <int> max(<Py_ssize_t> 1, min(<Py_ssize_t> n_threads, last - first))
     for s in prange(first, last, num_threads=n_threads, schedule="dynamic", chunksize=1):
         if both:
             sparse_strip(plan, s, out, stride_out, work + threadid() * numbers)
@@ -299,14 +336,10 @@ cdef int read_rows(Rows *rows, source, Py_ssize_t n_features, const real_t *exam
     return 0
 
 
-cdef Py_ssize_t count_strips(const Plan *plan, Py_ssize_t *cost) noexcept nogil:
-    """How many tasks there are, and about how many nanoseconds one takes."""
-    cdef const Rows *sparse = &plan.z if plan.x.indices == NULL else &plan.x
-    cdef Py_ssize_t entries = sparse.indptr[sparse.n], n_features = max(plan.x.n_features, 1)
+cdef Py_ssize_t count_strips(const Plan *plan) noexcept nogil:
+    """How many tasks there are."""
     if plan.x.indices != NULL and plan.z.indices != NULL:
-        cost[0] = STRIP * (plan.z.n + plan.columns.indptr[n_features] // n_features * (1 + entries // sparse.n))
         return (plan.x.n + STRIP - 1) // STRIP
-    cost[0] = PANEL * sparse.n + 4 * entries
     return ((plan.z.n if plan.x.indices != NULL else plan.x.n) + PANEL - 1) // PANEL
 
 
@@ -319,7 +352,7 @@ def gram_csr(x, z, columns, Py_ssize_t n_features, kernel, real_t[:, :] out, int
     (kind, degree, gamma, coef0); the rest is as in `gram.gram_dense`.
     """
     cdef Plan plan
-    cdef Py_ssize_t n_strips, first = 0, last, step, cost = 0, itemsize = sizeof(real_t)
+    cdef Py_ssize_t n_strips, first = 0, last, step = n_threads, itemsize = sizeof(real_t)
     cdef Py_ssize_t stride_out = out.strides[0] // itemsize
     cdef int status
     if out.shape[0] == 0 or out.shape[1] == 0:
@@ -331,8 +364,7 @@ def gram_csr(x, z, columns, Py_ssize_t n_features, kernel, real_t[:, :] out, int
     if columns is not None:
         read_rows(&plan.columns, columns, plan.z.n, &out[0, 0])
     plan.kernel.kind, plan.kernel.degree, plan.kernel.gamma, plan.kernel.coef0 = kernel
-    n_strips = count_strips(&plan, &cost)
-    step = 1 + AIR * n_threads // (1 + cost)
+    n_strips = count_strips(&plan)
     level = simd_level() if level < 0 else min(level, simd_level())
     with nogil:
         status = make_plan(&plan, level, &out[0, 0])
@@ -340,10 +372,11 @@ def gram_csr(x, z, columns, Py_ssize_t n_features, kernel, real_t[:, :] out, int
             touch_pages(<char *> &out[0, 0], plan.x.n * plan.z.n * itemsize, n_threads)
     try:
         while status == OK and first < n_strips:
+            started = perf_counter()
             last = min(first + step, n_strips)
             with nogil:
                 status = run_strips(&plan, first, last, &out[0, 0], max(stride_out, plan.z.n), n_threads)
-            first = last
+            first, step = last, better_step(step, perf_counter() - started)
             PyErr_CheckSignals()
             if tick is not None:
                 tick(first, n_strips)

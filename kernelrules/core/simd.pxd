@@ -1,5 +1,7 @@
 # The vectorised kernels of simd.h under one name for both float types. `level` is machine.simd_level() or lower.
 
+from libc.string cimport memcpy
+
 from kernelrules.core.types cimport real_t
 
 
@@ -102,8 +104,12 @@ cdef inline void transpose(const void *simd, const real_t *source, Py_ssize_t st
         (<const kr_simd_f *> simd).transpose(source, stride_source, n_rows, n_columns, out, stride_out)
 
 
-cdef inline void stream_row(const void *simd, const real_t *source, real_t *out, Py_ssize_t n) noexcept nogil:
-    if real_t is double:
+# out[:n] = source[:n]; streamed past the caches for results that they could not hold (then stream_fence() at the end).
+cdef inline void put_row(const void *simd, bint streamed, const real_t *source, real_t *out,
+                         Py_ssize_t n) noexcept nogil:
+    if not streamed:
+        memcpy(out, source, n * sizeof(real_t))
+    elif real_t is double:
         (<const kr_simd_d *> simd).stream_row(source, out, n)
     else:
         (<const kr_simd_f *> simd).stream_row(source, out, n)

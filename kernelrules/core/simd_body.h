@@ -8,10 +8,12 @@
 #define VEC KR_NAME(vec)
 #define IVEC KR_NAME(ivec)
 #define UVEC KR_NAME(uvec)
+#define BVEC KR_NAME(bvec)
 #define LANES ((int)(KR_BYTES / sizeof(KR_REAL)))
 
 typedef KR_REAL VEC __attribute__((vector_size(KR_BYTES)));
-typedef KR_INT IVEC __attribute__((vector_size(KR_BYTES)));
+typedef KR_INT IVEC __attribute__((vector_size(KR_BYTES))); /* masks, as comparisons give them */
+typedef KR_BITS BVEC __attribute__((vector_size(KR_BYTES))); /* bits: unsigned, so that shifts and sums may wrap */
 /* The same at any address: what loads and stores go through. */
 typedef KR_REAL UVEC __attribute__((vector_size(KR_BYTES), aligned(sizeof(KR_REAL)), may_alias));
 
@@ -19,7 +21,7 @@ static inline VEC KR_NAME(load)(const KR_REAL *at) { return *(const UVEC *)at; }
 static inline void KR_NAME(store)(KR_REAL *at, VEC v) { *(UVEC *)at = v; }
 static inline VEC KR_NAME(splat)(KR_REAL a) { return a - (VEC){0}; }
 static inline VEC KR_NAME(only)(IVEC mask, VEC v) { return (VEC)(mask & (IVEC)v); }
-static inline VEC KR_NAME(magnitude)(VEC v) { return (VEC)((IVEC)v & ~((IVEC){0} + ((KR_INT)1 << (8 * sizeof(KR_INT) - 1)))); }
+static inline VEC KR_NAME(magnitude)(VEC v) { return (VEC)((BVEC)v & ((BVEC){0} + (KR_BITS)-1 / 2)); }
 
 /* exp(x) = 2^k (1 + e): gives e and 2^k. Exact for the k that a float's exponent holds. */
 static inline VEC KR_NAME(exp_parts)(VEC x, VEC *power_of_two)
@@ -32,7 +34,7 @@ static inline VEC KR_NAME(exp_parts)(VEC x, VEC *power_of_two)
     VEC sum = KR_NAME(splat)(q[0]);
     for (int i = 1; i < KR_EXP_TERMS; i++)
         sum = sum * r + q[i];
-    *power_of_two = (VEC)(((IVEC)shifted << KR_MANTISSA) + KR_ONE_BITS);
+    *power_of_two = (VEC)(((BVEC)shifted << KR_MANTISSA) + (KR_BITS)KR_ONE_BITS);
     return r + r * r * sum;
 }
 
@@ -256,12 +258,15 @@ static inline double KR_NAME(scale)(const KR_REAL *row, const double *centre, do
 }
 
 /* Rows `stride` numbers apart into slivers `step` numbers apart (NULL: not stored): factor (row - centre), centre NULL
- * for none. Adds the squared lengths of what was stored to norms (NULL: not wanted). */
+ * for none. Gives the squared lengths of what was stored in norms (NULL: not wanted). */
 static void KR_NAME(pack)(const KR_REAL *rows, ptrdiff_t stride, ptrdiff_t n_rows, ptrdiff_t depth,
                           const double *centre, double factor, KR_REAL *slivers, ptrdiff_t step, double *norms)
 {
     KR_REAL values[SLIVER * CHUNK];
-    for (ptrdiff_t i = 0; i < n_rows; i += SLIVER)
+    for (ptrdiff_t i = 0; i < n_rows; i += SLIVER) {
+        double high[SLIVER], low[SLIVER]; /* the lengths in two parts, so that many chunks add up without loss */
+        memset(high, 0, sizeof(high));
+        memset(low, 0, sizeof(low));
         for (ptrdiff_t k = 0; k < depth; k += CHUNK) {
             ptrdiff_t here = depth - k < CHUNK ? depth - k : CHUNK;
             for (ptrdiff_t r = 0; r < SLIVER; r++) {
@@ -271,12 +276,16 @@ static void KR_NAME(pack)(const KR_REAL *rows, ptrdiff_t stride, ptrdiff_t n_row
                 }
                 double norm = KR_NAME(scale)(rows + (i + r) * stride + k, centre == NULL ? NULL : centre + k, factor,
                                              here, values + r * CHUNK);
-                if (norms != NULL)
-                    norms[i + r] += norm;
+                double total = high[r] + norm, back = total - high[r];
+                low[r] += (high[r] - (total - back)) + (norm - back);
+                high[r] = total;
             }
             if (slivers != NULL)
                 KR_NAME(transpose)(values, CHUNK, SLIVER, here, slivers + i / SLIVER * step + k * SLIVER, SLIVER);
         }
+        for (ptrdiff_t r = 0; norms != NULL && r < SLIVER && i + r < n_rows; r++)
+            norms[i + r] = high[r] + low[r];
+    }
 }
 
 /* out[:n] = in[:n] past the caches, for results too large to stay in them: a normal store would first read the line. */
@@ -320,6 +329,8 @@ static const KR_TABLE KR_NAME(table) = {SLIVER, KR_NAME(finish_row), KR_NAME(sum
 #undef VEC
 #undef IVEC
 #undef UVEC
+#undef BVEC
+#undef KR_BITS
 #undef LANES
 #undef ROWS
 #undef SLIVER

@@ -2,6 +2,7 @@
 
 #define KR_REAL double
 #define KR_INT int64_t
+#define KR_BITS uint64_t
 #define KR_SUFFIX _d
 #define KR_TABLE kr_simd_d
 #define KR_MANTISSA 52
@@ -21,6 +22,7 @@
 
 #define KR_REAL float
 #define KR_INT int32_t
+#define KR_BITS uint32_t
 #define KR_SUFFIX _f
 #define KR_TABLE kr_simd_f
 #define KR_MANTISSA 23

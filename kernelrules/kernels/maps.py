@@ -19,6 +19,7 @@ import numpy as np
 from scipy import linalg
 
 from kernelrules import check
+from kernelrules.core.finite import magnitude
 from kernelrules.kernels.matrix import gram, require_kernel
 from kernelrules.kernels.specs import RBF, Kernel, Laplacian, Linear, Polynomial, Precomputed
 
@@ -32,6 +33,9 @@ __all__ = [
     "nystroem",
     "random_fourier",
 ]
+
+
+_BLOCK = 1 << 20  # monomials made at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,15 +116,20 @@ class MonomialMap(FeatureMap):
         return int(np.count_nonzero(self.weights))
 
     def _map(self, x: Any) -> np.ndarray:
-        dense = x.toscipy().toarray() if isinstance(x, check.Csr) else x
-        columns = np.empty((len(self.weights), dense.shape[0]), dtype=dense.dtype)
-        columns[0] = 1
-        by_feature = np.ascontiguousarray(dense.T)
-        for t in range(1, len(self.weights)):
-            np.multiply(columns[self.parents[t]], by_feature[self.factors[t]], out=columns[t])
-        kept = self.weights > 0
-        weighted = columns[kept] * self.weights[kept, None].astype(dense.dtype)
-        return np.ascontiguousarray(weighted.T)
+        plain = x.toscipy() if isinstance(x, check.Csr) else x
+        mapped = np.empty((x.shape[0], self.n_components), dtype=x.dtype)
+        kept = np.flatnonzero(self.weights)
+        weights = self.weights[kept, None].astype(x.dtype)
+        step = max(1, _BLOCK // len(self.weights))
+        for start in range(0, x.shape[0], step):
+            rows = plain[start : start + step]
+            by_feature = np.ascontiguousarray((rows.toarray() if isinstance(x, check.Csr) else rows).T)
+            monomials = np.empty((len(self.weights), by_feature.shape[1]), dtype=x.dtype)
+            monomials[0] = 1
+            for t in range(1, len(self.weights)):
+                np.multiply(monomials[self.parents[t]], by_feature[self.factors[t]], out=monomials[t])
+            mapped[start : start + step] = (monomials[kept] * weights).T
+        return mapped
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +138,7 @@ class NystroemMap(FeatureMap):
 
     Attributes
     ----------
-    landmarks : ndarray (m, p)
+    landmarks : ndarray or csr_array (m, p)
         Points of the data; for `Precomputed` empty, since transform is given their kernel values.
     indices : ndarray (m,)
         Which rows of the data they are.
@@ -137,7 +146,7 @@ class NystroemMap(FeatureMap):
         U Λ^(-1/2), for the r ≤ m eigenvalues of k(landmarks, landmarks) that are not rounding error.
     """
 
-    landmarks: np.ndarray
+    landmarks: Any
     indices: np.ndarray
     whitening: np.ndarray
 
@@ -178,7 +187,10 @@ class FourierMap(FeatureMap):
 
     def _map(self, x: Any) -> np.ndarray:
         plain = x.toscipy() if isinstance(x, check.Csr) else x
-        angles = plain @ self.frequencies.astype(x.dtype, copy=False)
+        with np.errstate(over="ignore", invalid="ignore"):
+            angles = np.ascontiguousarray(plain @ self.frequencies.astype(x.dtype, copy=False))
+        if not math.isfinite(magnitude(angles)[0]):
+            raise ValueError(f"projections of X overflow {x.dtype}: gamma or the data are too large")
         n_pairs = angles.shape[1] - (self.phase is not None)
         mapped = np.empty((x.shape[0], self.n_components), dtype=x.dtype)
         np.cos(angles[:, :n_pairs], out=mapped[:, : 2 * n_pairs : 2])
@@ -231,10 +243,10 @@ def feature_map(kernel: Kernel, n_features: int) -> FeatureMap:
 
 
 def _monomials(kernel: Polynomial, p: int) -> MonomialMap:
-    parents, factors, weights = [0], [0], [kernel.coef0**kernel.degree]
+    parents, factors, weights = [0], [0], [_power(kernel.coef0, kernel.degree)]
     position = {(): 0}
     for k in range(1, kernel.degree + 1):
-        scale = math.comb(kernel.degree, k) * kernel.gamma**k * kernel.coef0 ** (kernel.degree - k)
+        scale = math.comb(kernel.degree, k) * _power(kernel.gamma, k) * _power(kernel.coef0, kernel.degree - k)
         for exponents in combinations_with_replacement(range(p), k):
             position[exponents] = len(weights)
             parents.append(position[exponents[:-1]])
@@ -243,7 +255,16 @@ def _monomials(kernel: Polynomial, p: int) -> MonomialMap:
             for feature in set(exponents):
                 ways //= math.factorial(exponents.count(feature))
             weights.append(scale * ways)
+    if not np.isfinite(weights).all() or not any(weights):
+        raise ValueError(f"the weights of the feature map of {kernel!r} do not fit float64")
     return MonomialMap(kernel, p, np.array(parents), np.array(factors), np.sqrt(weights))
+
+
+def _power(base: float, exponent: int) -> float:
+    try:
+        return base**exponent
+    except OverflowError:
+        return math.inf
 
 
 def nystroem(X: Any, kernel: Kernel = RBF(), n_components: int = 100, rng: Any = None) -> NystroemMap:  # noqa: B008
@@ -292,7 +313,7 @@ def nystroem(X: Any, kernel: Kernel = RBF(), n_components: int = 100, rng: Any =
         between = between.toarray() if isinstance(x, check.Csr) else between
         landmarks = np.empty((0, x.shape[1]), dtype=x.dtype)
     else:
-        landmarks = chosen.toarray() if isinstance(x, check.Csr) else np.array(chosen)
+        landmarks = chosen if isinstance(x, check.Csr) else np.array(chosen)
         between = gram(landmarks, kernel=resolved, dtype=np.float64)
     values, vectors = linalg.eigh((between + between.T) / 2)
     kept = values > values[-1] * m * np.finfo(x.dtype).eps

@@ -84,8 +84,7 @@ def gram(
     x, z = check.pair(X, Z, dtype)
     resolved = kernel.resolve_checked(x)
     any_sparse = isinstance(x, check.Csr) or isinstance(z, check.Csr)
-    if not isinstance(resolved, (RBF, Laplacian)) or (any_sparse and isinstance(resolved, RBF)):
-        check.products_fit(x, z)  # dense distances are sums of differences, and cannot cancel to NaN
+    _refuse_overflow(x, z, resolved)
     shape = (x.shape[0], x.shape[0] if z is None else z.shape[0])
     fresh = out is None
     if fresh:
@@ -104,8 +103,10 @@ def gram(
     if any_sparse:
         both = isinstance(x, check.Csr) and (z is None or isinstance(z, check.Csr))
         columns = (x if z is None else z).columns() if both else None
+        threads = parallel.enough_threads(threads, shape[0] * shape[1] * 4.0)
         gram_csr(x, z, columns, x.shape[1], resolved.core(), target, threads, tick, fresh)
     else:
+        threads = parallel.enough_threads(threads, shape[0] * shape[1] * (2 + x.shape[1] / 16))
         gram_dense(x, z, resolved.core(), target, threads, tick, fresh)
     return out
 
@@ -136,15 +137,32 @@ def diagonal(X: Any, kernel: Kernel = _DEFAULT, *, dtype: Any = None) -> np.ndar
     require_kernel(kernel)
     x = check.matrix(X, dtype=dtype)
     if isinstance(kernel, Precomputed):
-        return np.diagonal(_square(x)).copy()
+        if x.shape[0] != x.shape[1]:
+            raise ValueError(f"X must be square to be a kernel matrix of its points, got shape {x.shape}")
+        return x.toscipy().diagonal() if isinstance(x, check.Csr) else np.diagonal(x).copy()
     if isinstance(kernel, (RBF, Laplacian)):
         return np.ones(x.shape[0], dtype=x.dtype)
     resolved = kernel.resolve_checked(x)
+    _refuse_overflow(x, None, resolved)
     squares = _squared_lengths(x)
-    if not isinstance(resolved, Linear):
-        inner = resolved.gamma * squares + resolved.coef0
-        squares = inner**resolved.degree if isinstance(resolved, Polynomial) else np.tanh(inner)
-    return squares.astype(x.dtype, copy=False)
+    with np.errstate(over="ignore"):  # an entry beyond the float type is infinite, as in the matrix
+        if not isinstance(resolved, Linear):
+            inner = resolved.gamma * squares + resolved.coef0
+            squares = inner**resolved.degree if isinstance(resolved, Polynomial) else np.tanh(inner)
+        return squares.astype(x.dtype, copy=False)
+
+
+def _refuse_overflow(x: Any, z: Any, kernel: Kernel) -> None:
+    """Refuse what would give NaN. Dense distances are sums of differences, and cannot."""
+    any_sparse = isinstance(x, check.Csr) or isinstance(z, check.Csr)
+    if isinstance(kernel, (RBF, Laplacian)):
+        if any_sparse:
+            check.sums_fit(x, z, 2 if isinstance(kernel, RBF) else 1)
+        return
+    check.sums_fit(x, z, 2)
+    for name in ("gamma", "coef0"):
+        if abs(getattr(kernel, name, 0.0)) > float(np.finfo(x.dtype).max):
+            raise ValueError(f"{name} = {getattr(kernel, name)} does not fit {x.dtype}; use dtype=float64")
 
 
 def _squared_lengths(x: Any) -> np.ndarray:
@@ -162,15 +180,15 @@ def _has_contiguous_rows(array: np.ndarray) -> bool:
 
 
 def require_kernel(kernel: Any) -> None:
-    if not isinstance(kernel, Kernel):
+    if not isinstance(kernel, Kernel) or type(kernel) is Kernel:
         raise TypeError(f"kernel must be one of kernelrules.kernels' kernels, such as RBF(), got {kernel!r}")
 
 
-def _square(x: Any) -> np.ndarray:
-    dense = x.toscipy().toarray() if isinstance(x, check.Csr) else x
-    if dense.shape[0] != dense.shape[1]:
-        raise ValueError(f"X must be square to be a kernel matrix of its points, got shape {dense.shape}")
-    return dense
+def _dense(x: Any) -> np.ndarray:
+    if not isinstance(x, check.Csr):
+        return x
+    check.fits_memory(x.shape, x.dtype, "the Gram matrix")
+    return x.toscipy().toarray()
 
 
 def _given(X: Any, Z: Any, out: np.ndarray | None, dtype: Any) -> np.ndarray:
@@ -178,7 +196,7 @@ def _given(X: Any, Z: Any, out: np.ndarray | None, dtype: Any) -> np.ndarray:
     if Z is not None:
         raise ValueError("Z must be None for Precomputed(): X holds the kernel values already")
     x = check.matrix(X, dtype=dtype)
-    dense = x.toscipy().toarray() if isinstance(x, check.Csr) else x
+    dense = _dense(x)
     if out is None:
         check.fits_memory(dense.shape, dense.dtype, "the Gram matrix")
         return np.array(dense)

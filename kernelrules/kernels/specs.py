@@ -19,6 +19,8 @@ import numpy as np
 from kernelrules import check
 from kernelrules.core.status import KernelKind
 
+_PART = 1 << 17  # numbers looked at together
+
 __all__ = ["RBF", "Kernel", "Laplacian", "Linear", "Polynomial", "Precomputed", "Sigmoid"]
 
 
@@ -87,18 +89,16 @@ class Kernel:
 
 
 def _variance(data: Any) -> float:
-    """Of all entries together, in float64, by two passes, so that an offset costs no digits."""
-    with np.errstate(over="ignore"):
-        return _variance_by_two_passes(data)
-
-
-def _variance_by_two_passes(data: Any) -> float:
-    if not isinstance(data, check.Csr):
-        return float(np.var(data, dtype=np.float64))
+    """Of all entries together, in float64, by two passes, so that an offset costs no digits, and by parts, so that
+    float32 data are not copied whole."""
     n_all = data.shape[0] * data.shape[1]
-    stored = data.data.astype(np.float64, copy=False)
-    mean = stored.sum() / n_all
-    return float((np.square(stored - mean).sum() + (n_all - len(stored)) * mean**2) / n_all)
+    stored = data.data[:, None] if isinstance(data, check.Csr) else data
+    step = max(1, _PART // stored.shape[1])
+    parts = [slice(start, start + step) for start in range(0, len(stored), step)]
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean = math.fsum(float(stored[part].sum(dtype=np.float64)) / n_all for part in parts)
+        squares = math.fsum(float(np.square(stored[part] - mean, dtype=np.float64).sum()) for part in parts)
+        return (squares + (n_all - stored.size) * mean**2) / n_all
 
 
 @dataclass(frozen=True)
