@@ -427,7 +427,9 @@ def gram_dense(const real_t[:, :] x, z, kernel, real_t[:, :] out, int n_threads,
     cdef const real_t[:, :] other
     cdef kr_kernel spec
     cdef Plan plan
-    cdef Py_ssize_t n_features = x.shape[1], first = 0, last, step = n_threads, itemsize = sizeof(real_t)
+    cdef Py_ssize_t n_features = x.shape[1], first = 0, last, itemsize = sizeof(real_t)
+    # A tile takes longer the more features there are: the first look at signals comes after hundredths of a second.
+    cdef Py_ssize_t step = n_threads * max(<Py_ssize_t> 1, min(<Py_ssize_t> 64, 50000 // n_features))
     cdef Py_ssize_t n_x = x.shape[0], n_z = n_x, stride_z = 0
     cdef Py_ssize_t stride_x = x.strides[0] // itemsize, stride_out = out.strides[0] // itemsize
     cdef const real_t *at_z = NULL
