@@ -148,7 +148,7 @@ def test_header_names_the_signatures_that_are_exported():
         assert re.search(rf'"{name}",\s*"{re.escape(signature)}"', joined), name
 
 
-def altered(monkeypatch, **changes):
+def check_altered(monkeypatch, **changes):
     """Run the checks against a surface that differs from the real one."""
     surface = {**current(), **changes}
     monkeypatch.setitem(globals(), "current", lambda: surface)
@@ -159,7 +159,7 @@ def altered(monkeypatch, **changes):
 
 def test_additions_pass(monkeypatch):
     now = current()
-    altered(
+    check_altered(
         monkeypatch,
         functions={**now["functions"], "kr_new": "int (int)"},
         pxd=[*now["pxd"], "cdef int kr_new(int a) noexcept nogil"],
@@ -190,7 +190,7 @@ def test_changes_fail(monkeypatch, part):
         "api_version": {"api_version": 0},
     }[part]
     with pytest.raises(AssertionError):
-        altered(monkeypatch, **changes)
+        check_altered(monkeypatch, **changes)
 
 
 def test_snapshot_keeps_what_it_has():

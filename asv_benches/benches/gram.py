@@ -13,31 +13,31 @@ from ._common import DTYPES, SHAPES, SPARSE, Repeats, csr, make_kernel, normal, 
 KERNELS = ["Linear", "Polynomial", "RBF", "Laplacian"]
 
 
-class Dense(Repeats):
-    params = (list(SHAPES), DTYPES, KERNELS)
+class OfShape(Repeats):
+    """Data of one of the shapes, and the kernel to use on them."""
+
+    params = (list(SHAPES), DTYPES, ["Linear", "RBF"])
     param_names = ("shape", "dtype", "kernel")
 
     def setup(self, shape, dtype, kernel):
-        n, p = SHAPES[shape]
-        self.kernel = make_kernel(kernel, p)
+        self.n, self.p = SHAPES[shape]
+        self.kernel = make_kernel(kernel, self.p)
         self.gram = started_gram(self.kernel)
-        self.X = normal((n, p), dtype)
-        self.out = touched((n, n), dtype)
+        self.X = normal((self.n, self.p), dtype)
+
+
+class Dense(OfShape):
+    params = (list(SHAPES), DTYPES, KERNELS)
+
+    def setup(self, shape, dtype, kernel):
+        super().setup(shape, dtype, kernel)
+        self.out = touched((self.n, self.n), dtype)
 
     def time_gram(self, shape, dtype, kernel):
         self.gram(self.X, kernel=self.kernel, out=self.out)
 
 
-class DenseFresh(Repeats):
-    params = (list(SHAPES), DTYPES, ["Linear", "RBF"])
-    param_names = ("shape", "dtype", "kernel")
-
-    def setup(self, shape, dtype, kernel):
-        n, p = SHAPES[shape]
-        self.kernel = make_kernel(kernel, p)
-        self.gram = started_gram(self.kernel)
-        self.X = normal((n, p), dtype)
-
+class DenseFresh(OfShape):
     def time_gram_fresh(self, shape, dtype, kernel):
         self.gram(self.X, kernel=self.kernel)
 
@@ -46,16 +46,11 @@ class DenseFresh(Repeats):
         self.gram(self.X, kernel=self.kernel)
 
 
-class Cross(Repeats):
-    params = (list(SHAPES), DTYPES, ["Linear", "RBF"])
-    param_names = ("shape", "dtype", "kernel")
-
+class Cross(OfShape):
     def setup(self, shape, dtype, kernel):
-        n, p = SHAPES[shape]
-        self.kernel = make_kernel(kernel, p)
-        self.gram = started_gram(self.kernel)
-        self.X, self.Z = normal((n, p), dtype), normal((n // 2, p), dtype, seed=1)
-        self.out = touched((n, n // 2), dtype)
+        super().setup(shape, dtype, kernel)
+        self.Z = normal((self.n // 2, self.p), dtype, seed=1)
+        self.out = touched((self.n, self.n // 2), dtype)
 
     def time_gram(self, shape, dtype, kernel):
         self.gram(self.X, self.Z, self.kernel, out=self.out)

@@ -11,6 +11,7 @@ Each returns a frozen object of arrays with a method transform(X).
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
 from typing import Any
@@ -39,7 +40,7 @@ _BLOCK = 1 << 20  # monomials made at a time
 
 
 @dataclass(frozen=True, eq=False)
-class FeatureMap:
+class FeatureMap(ABC):
     """A map from `n_features` columns to `n_components`.
 
     Attributes
@@ -54,9 +55,9 @@ class FeatureMap:
     n_features: int
 
     @property
+    @abstractmethod
     def n_components(self) -> int:
         """Columns that `transform` gives."""
-        raise NotImplementedError  # every map below has its own
 
     def transform(self, X: Any) -> np.ndarray:
         """Φ(X), one row for each row of X, float32 for float32 data.
@@ -77,8 +78,9 @@ class FeatureMap:
         check.fits_memory((x.shape[0], self.n_components), x.dtype, "the mapped data")
         return self._map(x)
 
+    @abstractmethod
     def _map(self, x: Any) -> np.ndarray:
-        raise NotImplementedError  # every map below has its own
+        """`transform` for data that have been checked."""
 
 
 @dataclass(frozen=True, eq=False)
