@@ -299,25 +299,17 @@ cdef bint expansion_fails(const Plan *plan, const Block *at, const real_t *tile)
     return False
 
 
-cdef void make_tile(const Plan *plan, const Block *at, real_t *tile, real_t *pack_x, real_t *pack_z) noexcept nogil:
-    """The kernel's values on the block, into a tile of TILE columns."""
+cdef kr_finish sum_tile(const Plan *plan, const Block *at, real_t *tile, real_t *pack_x, real_t *pack_z) noexcept nogil:
+    """The sums of the block, into a tile of TILE columns; and what is to be made of them."""
     cdef Plan by_differences
-    cdef kr_finish how = plan.finish
-    cdef const real_t *norm_x = <const real_t *> plan.x.norms
-    cdef const real_t *norm_z = <const real_t *> plan.z.norms
-    cdef Py_ssize_t i
     sum_over_features(plan, at, tile, pack_x, pack_z)
-    if how.finish == KR_FINISH_RBF and expansion_fails(plan, at, tile):
-        by_differences = plan[0]
-        by_differences.x.slivers = by_differences.z.slivers = by_differences.centre = NULL
-        scale_differences(&by_differences, 2, tile)
-        sum_over_features(&by_differences, at, tile, pack_x, pack_z)
-        how = by_differences.finish
-    for i in range(at.n_i):
-        if how.finish == KR_FINISH_RBF:
-            finish_row(plan.simd, &how, norm_x[at.i0 + i], norm_z + at.j0, tile + i * TILE, at.n_j)
-        else:
-            finish_row(plan.simd, &how, <real_t> 0, NULL, tile + i * TILE, at.n_j)
+    if plan.finish.finish != KR_FINISH_RBF or not expansion_fails(plan, at, tile):
+        return plan.finish
+    by_differences = plan[0]
+    by_differences.x.slivers = by_differences.z.slivers = by_differences.centre = NULL
+    scale_differences(&by_differences, 2, tile)
+    sum_over_features(&by_differences, at, tile, pack_x, pack_z)
+    return by_differences.finish
 
 
 cdef void put_mirrored(const void *simd, bint streamed, const real_t *block, Py_ssize_t stride, Py_ssize_t n_rows,
@@ -332,13 +324,10 @@ cdef void put_mirrored(const void *simd, bint streamed, const real_t *block, Py_
             put_row(simd, streamed, strip + j * n_rows, out + (j0 + j) * stride_out, n_rows)
 
 
-cdef void place_tile(const Plan *plan, Py_ssize_t index, real_t *out, Py_ssize_t stride_out,
-                     real_t *work) noexcept nogil:
-    """Make tile `index` and write it, and its mirror image where the matrix is symmetric."""
-    cdef Py_ssize_t row, column, i, j
+cdef Block block_of_tile(const Plan *plan, Py_ssize_t index) noexcept nogil:
+    """Where tile `index` lies: by rows, of a symmetric matrix those on and below the diagonal."""
+    cdef Py_ssize_t row, column
     cdef Block at
-    cdef real_t *tile = work
-    cdef real_t *strip = work + TILE * TILE     # over the packed features, which are not needed any more
     if plan.symmetric:
         row = <Py_ssize_t> ((sqrt(8.0 * index + 1) - 1) / 2)
         while row * (row + 1) // 2 > index:
@@ -352,16 +341,35 @@ cdef void place_tile(const Plan *plan, Py_ssize_t index, real_t *out, Py_ssize_t
     at.i0, at.j0 = row * TILE, column * TILE
     at.n_i, at.n_j = min(<Py_ssize_t> TILE, plan.x.n - at.i0), min(<Py_ssize_t> TILE, plan.z.n - at.j0)
     at.diagonal = plan.symmetric and row == column
-    make_tile(plan, &at, tile, work + TILE * TILE, work + TILE * (TILE + DEPTH))
+    return at
+
+
+cdef void place_tile(const Plan *plan, Py_ssize_t index, real_t *out, Py_ssize_t stride_out,
+                     real_t *work) noexcept nogil:
+    """Make tile `index` and write it, and its mirror image where the matrix is symmetric."""
+    cdef Block at = block_of_tile(plan, index)
+    cdef real_t *tile = work
+    cdef real_t *row
+    cdef real_t *strip = work + TILE * TILE     # over the packed features, which are not needed any more
+    cdef real_t *corner = out + at.i0 * stride_out + at.j0
+    cdef const real_t *norm_x = <const real_t *> plan.x.norms
+    cdef const real_t *norm_z = <const real_t *> plan.z.norms
+    cdef kr_finish how = sum_tile(plan, &at, tile, work + TILE * TILE, work + TILE * (TILE + DEPTH))
+    cdef Py_ssize_t i, j, width
+    for i in range(at.n_i):
+        row, width = tile + i * TILE, i + 1 if at.diagonal else at.n_j
+        if how.finish == KR_FINISH_RBF:
+            finish_row(plan.simd, &how, norm_x[at.i0 + i], norm_z + at.j0, row, width)
+        else:
+            finish_row(plan.simd, &how, <real_t> 0, NULL, row, width)
+        if at.diagonal and plan.unit_diagonal:
+            row[i] = 1
+        put_row(plan.simd, plan.streamed, row, corner + i * stride_out, width)
     if at.diagonal:
         for i in range(at.n_i):
-            if plan.unit_diagonal:
-                tile[i * TILE + i] = 1
             for j in range(i):
-                tile[j * TILE + i] = tile[i * TILE + j]
-    for i in range(at.n_i):
-        put_row(plan.simd, plan.streamed, tile + i * TILE, out + (at.i0 + i) * stride_out + at.j0, at.n_j)
-    if plan.symmetric and not at.diagonal:
+                corner[j * stride_out + i] = tile[i * TILE + j]
+    elif plan.symmetric:
         put_mirrored(plan.simd, plan.streamed, tile, TILE, at.n_i, at.n_j, strip,
                      out + at.j0 * stride_out + at.i0, stride_out)
     stream_fence()
