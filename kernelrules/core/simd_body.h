@@ -288,14 +288,17 @@ static void KR_NAME(pack)(const KR_REAL *rows, ptrdiff_t stride, ptrdiff_t n_row
     }
 }
 
-/* out[:n] = in[:n] past the caches, for results too large to stay in them: a normal store would first read the line. */
+/* out[:n] = in[:n] past the caches, for results too large to stay in them: a normal store would first read the line.
+ * Whole lines of 64 bytes only: part of a line written past the caches costs more than it saves. */
 static void KR_NAME(stream_row)(const KR_REAL *in, KR_REAL *out, ptrdiff_t n)
 {
-    ptrdiff_t head = (ptrdiff_t)((-(uintptr_t)out % KR_BYTES) / sizeof(KR_REAL)), j;
+    const ptrdiff_t line = (ptrdiff_t)(64 / sizeof(KR_REAL));
+    ptrdiff_t head = (ptrdiff_t)((-(uintptr_t)out % 64) / sizeof(KR_REAL)), j;
     head = head < n ? head : n;
     memcpy(out, in, (size_t)head * sizeof(KR_REAL));
-    for (j = head; j + LANES <= n; j += LANES)
-        KR_STREAM(out + j, KR_NAME(load)(in + j));
+    for (j = head; j + line <= n; j += line)
+        for (int v = 0; v < 64 / KR_BYTES; v++)
+            KR_STREAM(out + j + v * LANES, KR_NAME(load)(in + j + v * LANES));
     memcpy(out + j, in + j, (size_t)(n - j) * sizeof(KR_REAL));
 }
 
