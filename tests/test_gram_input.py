@@ -174,6 +174,8 @@ def test_matrix_that_cannot_fit_is_refused_before_it_is_allocated():
         kernels.gram(many)
     with pytest.raises(MemoryError, match="36000"):
         kernels.gram(sparse.csr_array(many), dtype=np.float32)
+    with pytest.raises(MemoryError, match="the Gram matrix"):
+        kernels.gram(sparse.csr_array((10, 2**36)), kernel=kernels.Precomputed())
     with pytest.raises(MemoryError, match="monomials"):
         kernels.feature_map(kernels.Polynomial(degree=8), 10_000)
     phi = kernels.random_fourier(kernels.RBF(1.0), 1, 10_000, rng=0)

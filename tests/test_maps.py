@@ -108,6 +108,15 @@ def test_nystroem_of_a_given_matrix():
     )
 
 
+def test_nystroem_keeps_sparse_landmarks_sparse():
+    """A million columns: landmarks made dense would take gigabytes."""
+    wide = sparse.random(300, 1_000_000, density=1e-5, format="csr", random_state=0)
+    phi = kernels.nystroem(wide, kernels.RBF(0.5), 200, rng=0)
+    assert sparse.issparse(phi.landmarks)
+    mapped = phi.transform(wide[phi.indices])
+    np.testing.assert_allclose(mapped @ mapped.T, kernels.gram(wide[phi.indices], kernel=kernels.RBF(0.5)), atol=1e-8)
+
+
 def test_nystroem_repeats_by_seed():
     X = np.random.default_rng(5).normal(size=(50, 3))
     first, again = (kernels.nystroem(X, kernels.RBF(0.3), 10, rng=7) for _ in range(2))
