@@ -26,12 +26,16 @@ __all__ = [
     "float_type",
     "free_memory",
     "generator",
+    "labels",
     "matrix",
     "output",
     "pair",
     "positive",
     "real",
+    "sparse_rows",
     "sums_fit",
+    "targets",
+    "weights",
     "whole",
 ]
 
@@ -75,6 +79,17 @@ class Csr:
         return Csr(
             by_column.data, by_column.indices.astype(np.intc, copy=False), by_column.indptr.astype(np.intp), len(self)
         )
+
+    def take(self, rows: np.ndarray) -> Csr:
+        """Some of the rows, in the order given."""
+        chosen = self.toscipy()[rows]
+        return Csr(
+            chosen.data, chosen.indices.astype(np.intc, copy=False), chosen.indptr.astype(np.intp), self.n_features
+        )
+
+    def astype(self, dtype: Any) -> Csr:
+        """With entries of another type."""
+        return Csr(self.data.astype(dtype, copy=False), self.indices, self.indptr, self.n_features)
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -346,6 +361,83 @@ def _refuse(value: Any, name: str, dtype: np.dtype, row: int, column: int) -> No
     raise ValueError(f"{name} holds {value} {place}")
 
 
+# ---- one value a row --------------------------------------------------------------------------------------------
+
+
+def _column(values: Any, name: str, n: int) -> np.ndarray:
+    """One-dimensional, with n entries."""
+    array = np.asarray(values.to_numpy() if hasattr(values, "to_numpy") else values)
+    if array.ndim != 1:
+        raise ValueError(f"{name} must be one-dimensional, got shape {array.shape}")
+    if len(array) != n:
+        raise ValueError(f"{name} has {len(array)} entries but X has {n} rows")
+    return array
+
+
+def labels(y: Any, n: int, name: str = "y") -> tuple[np.ndarray, np.ndarray]:
+    """The classes in ascending order, and for each row the number of its class.
+
+    Parameters
+    ----------
+    y : array (n,)
+        Labels of any kind that can be ordered: strings, whole numbers, booleans.
+    n : int
+        How many there have to be.
+    name : str
+        What to call it in an error.
+
+    Returns
+    -------
+    classes, codes : ndarray
+        classes[codes] is y.
+
+    Examples
+    --------
+    >>> labels(["no", "yes", "no"], 3)
+    (array(['no', 'yes'], dtype='<U3'), array([0, 1, 0]))
+    """
+    array = _column(y, name, n)
+    if array.dtype.kind == "f":
+        bad = np.flatnonzero(~np.isfinite(array))
+        if len(bad):
+            raise ValueError(f"{name} holds {array[bad[0]]} at position {bad[0]}")
+    elif array.dtype.kind == "O":
+        missing = [i for i, label in enumerate(array) if label is None or label != label]
+        if missing:
+            raise ValueError(f"{name} holds {array[missing[0]]} at position {missing[0]}")
+    elif array.dtype.kind not in "iubUSmM":
+        raise DtypeError(f"{name} must hold labels, got dtype {array.dtype}")
+    try:
+        return np.unique(array, return_inverse=True)
+    except TypeError as error:
+        raise DtypeError(f"{name} holds labels that cannot be ordered: {error}") from None
+
+
+def targets(y: Any, n: int, name: str = "y") -> np.ndarray:
+    """Finite numbers, one a row, in float64."""
+    array = _column(y, name, n)
+    if array.dtype.kind not in "fiub":
+        raise DtypeError(f"{name} must hold real numbers, got dtype {array.dtype}")
+    numbers = np.ascontiguousarray(array, dtype=np.float64)
+    bad = np.flatnonzero(~np.isfinite(numbers))
+    if len(bad):
+        raise ValueError(f"{name} holds {numbers[bad[0]]} at position {bad[0]}")
+    return numbers
+
+
+def weights(sample_weight: Any, n: int, name: str = "sample_weight") -> np.ndarray:
+    """Weights at least 0 and not all 0; None means 1 for every row."""
+    if sample_weight is None:
+        return np.ones(n)
+    array = targets(sample_weight, n, name)
+    bad = np.flatnonzero(array < 0)
+    if len(bad):
+        raise ValueError(f"{name} must not be negative, got {array[bad[0]]} at position {bad[0]}")
+    if n and not array.any():
+        raise ValueError(f"{name} is zero for every row")
+    return array
+
+
 # ---- sparse data ------------------------------------------------------------------------------------------------
 
 
@@ -380,6 +472,12 @@ def _csr(raw: Any, name: str, dtype: np.dtype) -> Csr:
     if n_columns <= np.iinfo(np.intc).max:
         indices = indices.astype(np.intc, copy=False)
     return Csr(cast, np.ascontiguousarray(indices), np.ascontiguousarray(indptr, dtype=np.intp), n_columns)
+
+
+def sparse_rows(array: np.ndarray) -> Csr:
+    """Dense rows that have been checked, as sparse ones."""
+    by_row = sparse.csr_array(array)
+    return Csr(by_row.data, by_row.indices.astype(np.intc), by_row.indptr.astype(np.intp), array.shape[1])
 
 
 def fewer_columns(x: Any, z: Any) -> tuple[Any, Any]:

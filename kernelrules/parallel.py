@@ -14,7 +14,7 @@ from typing import Any
 from kernelrules import check
 from kernelrules.core import machine
 
-__all__ = ["Progress", "enough_threads", "n_threads_or_default", "ticker"]
+__all__ = ["Progress", "enough_threads", "n_threads_or_default", "run", "ticker"]
 
 # GNU's OpenMP cannot start threads in a process forked from one that has used them: it would wait for ever.
 _in_forked_child = False
@@ -36,6 +36,7 @@ class Progress:
     what: str
     done: int
     total: int
+    violation: float | None = None  # of the optimality conditions, where there are any: falls to the tolerance
 
     @property
     def fraction(self) -> float:
@@ -77,14 +78,49 @@ def enough_threads(n_threads: int, nanoseconds: float) -> int:
     return max(1, min(n_threads, int(nanoseconds / 50_000)))
 
 
-def ticker(callback: Callable[[Progress], Any] | None, what: str) -> Callable[[int, int], None] | None:
-    """What the core calls as tick(done, total), made of a user's callback(progress)."""
+def ticker(callback: Callable[[Progress], Any] | None, what: str) -> Callable[..., None] | None:
+    """What the core calls as tick(done, total[, violation]), made of a user's callback(progress)."""
     if callback is None:
         return None
     if not callable(callback):
         raise TypeError(f"callback must be callable, got {callback!r}")
 
-    def tick(done: int, total: int) -> None:
-        callback(Progress(what, done, total))
+    def tick(done: int, total: int, violation: float | None = None) -> None:
+        callback(Progress(what, done, total, violation))
 
     return tick
+
+
+def run(function: Callable[..., Any], tasks: list[tuple], executor: Any = None) -> list[Any]:
+    """[function(*task) for task in tasks], by an executor where one is given.
+
+    Parameters
+    ----------
+    function : callable
+        At the top level of a module, so that other processes can import it.
+    tasks : list of tuple
+        Its arguments.
+    executor : concurrent.futures.Executor, optional
+        Any: a thread or process pool, dask's `client.get_executor()`, mpi4py's. It is not shut down.
+
+    Returns
+    -------
+    list
+        In the order of the tasks.
+
+    Examples
+    --------
+    >>> run(pow, [(2, 3), (3, 2)])
+    [8, 9]
+    """
+    if executor is None:
+        return [function(*task) for task in tasks]
+    if not callable(getattr(executor, "submit", None)):
+        raise TypeError(f"executor must be a concurrent.futures.Executor, got {executor!r}")
+    futures = [executor.submit(function, *task) for task in tasks]
+    try:
+        return [future.result() for future in futures]
+    except BaseException:
+        for future in futures:
+            future.cancel()
+        raise

@@ -1,321 +1,77 @@
-"""Gram matrices against scikit-learn, numpy, scipy and plain BLAS, side by side in one process: one table of ratios.
+"""Other libraries side by side with this one, in one process: tables of ratios, the goals, and whether they are met.
 
-    python -m asv_benches.benches.peers [--quick] [--only RBF] [--format markdown|rst] [--memory]
+    python -m asv_benches.benches.peers [--only WORD ...] [--rounds N] [--format markdown|rst] [--memory]
 
-How it measures. All contenders of a row run in turn, round after round, on two threads; the best of its rounds counts
-(7, with --quick 3). OpenBLAS's and OpenMP's threads keep spinning for some tens of milliseconds after a call and
-would take the second core from whoever is next, so 0.1 s of sleep come before every timed call. Results are freed
-outside the timed part, and every contender's result is compared with ours before the first round.
+--only takes names of groups (gram, svm), and parts of cases' names: a case is measured if its group is named, or no
+group is, and if it has one of the parts in its name, or none is given. `--only svm spam MNIST` is an example.
 
-The peers. scikit-learn: its function for that kernel; from two sparse matrices to a dense result it has a routine of
-its own. numpy: the expression a person writes over whole arrays; its `X @ X.T` is BLAS's syrk already, with the
-triangle copied over. scipy: `S @ T.T`, which stays sparse, and the same with `.toarray()`. BLAS: one triangle by syrk
-(for a cross Gram gemm) into warm memory, plus one write of the result by one thread: into fresh pages for our fresh
-result, into warm ones for out=. Times faster compare with our fresh result, for the peers make theirs too.
+How it measures. All contenders of a row run in turn, round after round, on two threads; the best of its rounds counts.
+OpenBLAS's and OpenMP's threads keep spinning for some tens of milliseconds after a call and would take the second core
+from whoever is next, so 0.1 s of sleep come before every timed call. Results are freed outside the timed part, and are
+compared with ours. peers_gram.py and peers_svm.py say who the peers are and what they are asked to do.
 
 When not to believe it. Only ratios inside a row mean something on another machine. "unsettled" names contenders whose
 two best rounds differ by more than a fifth: something else was running. Steady load does not show there, and is
 unkind to whoever uses both cores: the second line has the load before the start, which should be near 0.
 
---memory measures something else: how far the peak of `gram` in a fresh process is above what was there before plus
-the result. The peak is VmHWM, for ru_maxrss of a child starts at its parent's.
+--memory measures peak memory instead, each call in a fresh process.
 """
 
 import argparse
-import datetime
-import json
-import os
-import platform
-import subprocess
-import sys
-import time
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
-from pathlib import Path
 
-import numpy as np
+from . import peers_gram, peers_svm
+from ._peers import announce, facts, formatted
 
-if __package__:
-    from ._common import DTYPES, SHAPES, SPARSE, csr, make_kernel, normal, require, touched
-else:  # run as a file
-    from _common import DTYPES, SHAPES, SPARSE, csr, make_kernel, normal, require, touched
-
-THREADS = 2
-PAUSE_SECONDS = 0.1
-UNSETTLED = 1.2
-HEADER = (
-    "case", "fresh, ms", "out=, ms", "× faster than scikit-learn", "× faster than numpy or scipy",
-    "fresh: × time of BLAS + fresh write", "out=: × time of BLAS + warm write", "goal", "verdict", "unsettled",
-)  # fmt: skip
-MEMORY_HEADER = ("case", "result, MB", "beyond it, MB", "goal", "verdict")
-MOST_EXTRA_MB = 64
-MEMORY_PROBE = """
-import json, sys
-import numpy as np
-from kernelrules import kernels
-
-def megabytes(entry):
-    with open("/proc/self/status") as status:
-        return next(int(line.split()[1]) for line in status if line.startswith(entry)) * 1024 / 1e6
-
-n, p, dtype, name = json.loads(sys.argv[1])
-X = np.random.default_rng(0).standard_normal((n, p), dtype=np.dtype(dtype))
-kernel = getattr(kernels, name)(gamma=1 / p)
-before = megabytes("VmRSS")
-K = kernels.gram(X, kernel=kernel)
-print(json.dumps([K.nbytes / 1e6, megabytes("VmHWM") - before - K.nbytes / 1e6]))
-"""
-
-
-@dataclass(frozen=True)
-class Row:
-    """A line of the table: how to make its contenders, by name, and the goals: None where there is none."""
-
-    case: str
-    contenders: Callable[[], dict[str, Callable]]
-    least_over_sklearn: float | None = None
-    most_of_blas: float | None = None
-
-
-def numpy_kernel(name, X, Z, kernel):
-    """The kernel as an expression over whole arrays."""
-    products = X @ Z.T
-    if name == "RBF":
-        squares = np.square(X).sum(axis=1)[:, None] + np.square(Z).sum(axis=1)
-        return np.exp(-kernel.gamma * (squares - 2 * products))
-    if name == "Sigmoid":
-        return np.tanh(kernel.gamma * products + kernel.coef0)
-    return (kernel.gamma * products + kernel.coef0) ** kernel.degree
-
-
-def sklearn_kernel(name, X, Z, kernel):
-    """The same kernel from scikit-learn, as a function without arguments."""
-    from sklearn.metrics import pairwise
-
-    parameters = {key: getattr(kernel, key) for key in ("gamma", "coef0", "degree") if hasattr(kernel, key)}
-    return partial(getattr(pairwise, f"{name.lower()}_kernel"), X, Z, **parameters)
-
-
-def dense_contenders(name, shape, dtype, cross=False):
-    """All contenders for the Gram matrix of dense data, or for the cross Gram matrix of two of that shape."""
-    from scipy.linalg import get_blas_funcs
-
-    n, p = shape
-    kernel, gram = make_kernel(name, p), require("kernels", "gram").gram
-    X = normal(shape, dtype)
-    Z = normal(shape, dtype, seed=1) if cross else None
-    out = touched((n, n), dtype)
-    calls = {
-        "fresh": partial(gram, X, Z, kernel),
-        "out": partial(gram, X, Z, kernel, out=out),
-        "sklearn": sklearn_kernel(name, X, Z, kernel),
-    }
-    if name == "Laplacian":  # no expression of numpy's that fits into memory, nothing that BLAS does
-        return calls
-    calls["numpy"] = partial(numpy_kernel, name, X, X if Z is None else Z, kernel)
-    syrk, gemm = get_blas_funcs(("syrk", "gemm"), (X,))
-    into = {"c": out.T, "overwrite_c": True}
-    if cross:
-        calls["blas"] = partial(gemm, 1.0, Z.T, X.T, trans_a=True, **into)
-    else:
-        calls["blas"] = partial(syrk, 1.0, X.T, trans=1, **into)
-    calls["write fresh"] = partial(np.full, (n, n), 1.5, dtype)
-    calls["write warm"] = partial(out.fill, 1.5)
-    return calls
-
-
-def csr_contenders(kind):
-    """All contenders for the products of the rows of two sparse matrices."""
-    from sklearn.metrics.pairwise import linear_kernel
-
-    S, T = csr(kind), csr(kind, seed=1)
-    kernel, gram = make_kernel("Linear", S.shape[1]), require("kernels", "gram").gram
-    return {
-        "fresh": partial(gram, S, T, kernel),
-        "out": partial(gram, S, T, kernel, out=touched((S.shape[0], T.shape[0]))),
-        "sklearn": partial(linear_kernel, S, T),
-        "dense": lambda: (S @ T.T).toarray(),
-        "sparse": lambda: S @ T.T,
-    }
-
-
-def case_name(name, shape, dtype):
-    """As the tables and --only have it."""
-    return f"{name} {shape[0]}×{shape[1]} {dtype}"
-
-
-def all_rows():
-    """The lines of the table, with the goals of the design notes."""
-
-    def dense(name, shape, dtype, least=None, most=None, cross=False):
-        case = case_name(f"{name} X×Z" if cross else name, shape, dtype)
-        return Row(case, partial(dense_contenders, name, shape, dtype, cross), least, most)
-
-    rows = [
-        dense(name, shape, dtype, 4.0 if shape[1] <= 50 else 1.8, 1.35)
-        for name in ("RBF", "Polynomial")
-        for shape in SHAPES.values()
-        for dtype in reversed(DTYPES)
-    ]
-    rows += [dense("Laplacian", shape, dtype, 3.0) for shape in ((5000, 50), (4000, 100)) for dtype in reversed(DTYPES)]
-    rows += [dense("Sigmoid", (5000, 50), "float64"), dense("RBF", (5000, 50), "float64", cross=True)]
-    rows += [
-        Row(f"Linear CSR {kind} {n}×{p}, density {density}", partial(csr_contenders, kind))
-        for kind, (n, p, density) in SPARSE.items()
-    ]
-    return rows
-
-
-def require_agreement(contenders):
-    """Run everything once; what gives a Gram matrix must give ours, to the digits that single precision leaves."""
-    ours = contenders["fresh"]()[:100].copy()
-    for name, call in contenders.items():
-        result = call()
-        if name in ("blas", "write fresh", "write warm"):
-            continue
-        some = result[:100].toarray() if name == "sparse" else result[:100]
-        np.testing.assert_allclose(some, ours, rtol=2e-3, atol=2e-5, err_msg=f"{name} differs")
-
-
-def sorted_seconds(contenders, rounds):
-    """The times of each, shortest first, taken in turn, with a pause before each and its result freed afterwards."""
-    seconds = {name: [] for name in contenders}
-    for _ in range(rounds):
-        for name, call in contenders.items():
-            time.sleep(PAUSE_SECONDS)
-            start = time.perf_counter()
-            result = call()
-            seconds[name].append(time.perf_counter() - start)
-            del result
-    return {name: sorted(times) for name, times in seconds.items()}
-
-
-def cells(row, seconds):
-    """The line of the table for these times."""
-    best = {name: times[0] for name, times in seconds.items()}
-    unsettled = [name for name, times in seconds.items() if times[1] > UNSETTLED * times[0]]
-    over_sklearn = best["sklearn"] / best["fresh"]
-    over_arrays = {name: best[name] / best["fresh"] for name in ("numpy", "dense", "sparse") if name in best}
-    of_blas = {
-        name: best[name] / (best["blas"] + best[f"write {pages}"])
-        for name, pages in (("fresh", "fresh"), ("out", "warm"))
-        if "blas" in best
-    }
-    goals, missed = [], []
-    if row.least_over_sklearn:
-        goals.append(f"≥ {row.least_over_sklearn:g} × scikit-learn")
-        missed += ["scikit-learn"] if over_sklearn < row.least_over_sklearn else []
-    if row.most_of_blas:
-        goals.append(f"≤ {row.most_of_blas:g} × BLAS + write")
-        missed += [{"fresh": "fresh", "out": "out="}[name] for name in of_blas if of_blas[name] > row.most_of_blas]
-    return (
-        row.case,
-        f"{best['fresh'] * 1e3:.0f}",
-        f"{best['out'] * 1e3:.0f}",
-        f"{over_sklearn:.1f}",
-        ", ".join(f"{ratio:.1f}{'' if name == 'numpy' else ' ' + name}" for name, ratio in over_arrays.items()) or "–",
-        *(f"{of_blas[name]:.2f}" if name in of_blas else "–" for name in ("fresh", "out")),
-        ", ".join(goals) or "–",
-        verdict(missed) if goals else "–",
-        ", ".join(unsettled) or "–",
-    )
-
-
-def verdict(missed):
-    """One cell: whether all goals are met and, if not, which are not."""
-    return f"missed: {', '.join(missed)}" if missed else "met"
-
-
-def memory_cells(name, shape, dtype):
-    """The line of the memory table, measured in a process of its own that imports the same kernelrules."""
-    import kernelrules
-
-    path = [str(Path(kernelrules.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
-    threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(THREADS))
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", MEMORY_PROBE, json.dumps([*shape, dtype, name])],
-        env=os.environ | threads | {"PYTHONPATH": os.pathsep.join(filter(None, path))},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    result, extra = json.loads(done.stdout)
-    missed = ["memory"] if extra > MOST_EXTRA_MB else []
-    return case_name(name, shape, dtype), f"{result:.0f}", f"{extra:.0f}", f"≤ {MOST_EXTRA_MB}", verdict(missed)
-
-
-def facts():
-    """What the figures depend on, a line each."""
-    import scipy
-    import sklearn
-
-    import kernelrules
-    from kernelrules.core import machine
-
-    cpu = platform.processor()
-    if Path("/proc/cpuinfo").exists():
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        cpu = next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), cpu)
-    versions = {"kernelrules": kernelrules, "numpy": np, "scipy": scipy, "scikit-learn": sklearn}
-    return [
-        f"{cpu}, {os.cpu_count()} cores, SIMD level {machine.simd()}, {THREADS} threads",
-        f"load before the start {os.getloadavg()[0]:.1f}",
-        f"Python {platform.python_version()}, " + ", ".join(f"{k} {v.__version__}" for k, v in versions.items()),
-        f"{datetime.date.today()}, by: python -m asv_benches.benches.peers {' '.join(sys.argv[1:])}".rstrip(),
-    ]
-
-
-def formatted(header, rows, style):
-    """The table as markdown or as a reST grid."""
-    table = [header, *rows]
-    widths = [max(len(line[j]) for line in table) for j in range(len(header))]
-
-    def line(values):
-        return "| " + " | ".join(value.ljust(width) for value, width in zip(values, widths, strict=True)) + " |"
-
-    def ruler(corner, dash):
-        return corner + corner.join(dash * (width + 2) for width in widths) + corner
-
-    if style == "markdown":
-        return "\n".join([line(header), ruler("|", "-"), *map(line, rows)])
-    grid = [ruler("+", "-"), line(header), ruler("+", "=")]
-    for row in rows:
-        grid += [line(row), ruler("+", "-")]
-    return "\n".join(grid)
+GROUPS = {"gram": peers_gram, "svm": peers_svm}
 
 
 def main():
-    """Measure and print."""
+    """Measure and print, a table as soon as it is done."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="3 rounds instead of 7")
-    parser.add_argument("--only", default="", metavar="SUBSTRING", help="only cases whose name contains this")
+    parser.add_argument(
+        "--only", nargs="+", default=[], metavar="WORD", help=f"groups ({', '.join(GROUPS)}) and parts of cases' names"
+    )
+    parser.add_argument(
+        "--rounds",
+        type=positive,
+        metavar="N",
+        help=f"instead of {peers_gram.ROUNDS} for gram and {peers_svm.ROUNDS} for svm",
+    )
     parser.add_argument("--format", choices=("markdown", "rst"), default="markdown")
-    parser.add_argument("--memory", action="store_true", help="peak memory beyond the result instead of times")
+    parser.add_argument("--memory", action="store_true", help="peak memory instead of times")
+    parser.add_argument(
+        "--cache-mb", type=positive, metavar="MB", help="for all who train an SVM; without it each has its own default"
+    )
+    parser.add_argument(
+        "--limit",
+        type=positive,
+        default=900,
+        metavar="SECONDS",
+        help="for an SVM fit in a process of its own (default 900)",
+    )
     options = parser.parse_args()
-    print("\n".join(f"- {fact}" for fact in facts()), end="\n\n", flush=True)
-    header, rows = (MEMORY_HEADER, memory_rows(options)) if options.memory else (HEADER, timed_rows(options))
-    print(formatted(header, rows, options.format))
+    parts = [word for word in options.only if word not in GROUPS]
+    groups = [name for name in GROUPS if name in options.only] or GROUPS
+
+    def wanted(case):
+        return not parts or any(part in case for part in parts)
+
+    print("\n".join(f"- {fact}" for fact in facts()), flush=True)
+    for table in (table for name in groups for table in GROUPS[name].tables(options, wanted)):
+        rows = []
+        for row in table.rows():
+            announce("  " + ", ".join(f"{name}: {cell}" for name, cell in zip(table.header[1:], row[1:], strict=True)))
+            rows.append(row)
+        if rows:
+            print(f"\n**{table.title}**\n\n{formatted(table.header, rows, options.format)}", flush=True)
 
 
-def timed_rows(options):
-    """The table's lines; each is named on stderr when its turn comes."""
-    from threadpoolctl import threadpool_limits
-
-    done = []
-    for row in (row for row in all_rows() if options.only in row.case):
-        print(row.case, file=sys.stderr)
-        contenders = row.contenders()
-        with threadpool_limits(THREADS):  # reaches the libraries that are loaded by now: all
-            require_agreement(contenders)
-            done.append(cells(row, sorted_seconds(contenders, 3 if options.quick else 7)))
-    return done
-
-
-def memory_rows(options):
-    """The memory table's lines."""
-    cases = [(name, shape, dtype) for name in ("RBF", "Laplacian") for shape in SHAPES.values() for dtype in DTYPES]
-    return [memory_cells(*case) for case in cases if options.only in case_name(*case)]
+def positive(given):
+    """A whole number of at least 1, for argparse."""
+    number = int(given)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{given} is not at least 1")
+    return number
 
 
 if __name__ == "__main__":

@@ -6,6 +6,10 @@ from kernelrules.core.types cimport real_t
 
 
 cdef enum:
+    TILE = 240                  # rows and columns of a tile, a multiple of every sliver: 460 kB in float64
+    DEPTH = 64                  # features whose products are summed at a time: partial sums keep rounding small
+    WORK = TILE * (2 * TILE + 2 * DEPTH)    # numbers that a thread works in: two tiles, two packed operands
+    ALIGNMENT = 64
     STREAM_BYTES = 8 << 20      # larger results are written past the caches, which could not hold them
     MIRRORED = 16               # columns that are mirrored at a time, in first-level cache
 
@@ -36,6 +40,13 @@ cdef struct Plan:
     int n_threads
     void *work                  # a tile and packed features for each thread
 
+cdef struct Block:              # where a tile lies
+    Py_ssize_t i0
+    Py_ssize_t n_i
+    Py_ssize_t j0
+    Py_ssize_t n_j
+    bint diagonal               # of a symmetric matrix: only its lower half is computed
+
 cdef bint kernel_is_valid(const kr_kernel *kernel) noexcept nogil
 cdef void put_mirrored(const void *simd, bint streamed, const real_t *block, Py_ssize_t stride, Py_ssize_t n_rows,
                        Py_ssize_t n_columns, real_t *strip, real_t *out, Py_ssize_t stride_out) noexcept nogil
@@ -51,3 +62,9 @@ cdef void free_plan(Plan *plan) noexcept nogil
 cdef int fill_gram(const real_t *x, Py_ssize_t n_x, Py_ssize_t stride_x, const real_t *z, Py_ssize_t n_z,
                    Py_ssize_t stride_z, Py_ssize_t n_features, const kr_kernel *kernel, real_t *out,
                    Py_ssize_t stride_out, int n_threads) noexcept nogil
+cdef kr_finish sum_tile(const Plan *plan, const Block *at, real_t *tile, real_t *pack_x, real_t *pack_z) noexcept nogil
+cdef int plan_rows(Plan *plan, const real_t *x, Py_ssize_t n, Py_ssize_t stride, Py_ssize_t n_features,
+                   const kr_kernel *kernel, int level, int n_threads) noexcept nogil
+cdef int bind_rows(Plan *plan, const real_t *x, Py_ssize_t n, Py_ssize_t stride) noexcept nogil
+cdef void unbind_rows(Plan *plan) noexcept nogil
+cdef int fill_rows(Plan *plan, const Py_ssize_t *rows, Py_ssize_t n_rows, real_t *out) noexcept nogil

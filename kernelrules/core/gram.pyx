@@ -16,13 +16,13 @@ from cython.parallel cimport prange, threadid
 from libc.math cimport fabs, floor, frexp, isfinite, ldexp, sqrt
 from libc.stdint cimport uintptr_t
 from libc.stdlib cimport calloc, free, malloc
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 
 from kernelrules.core.machine cimport simd_level
 from kernelrules.core.simd cimport (
-    KR_FINISH_EXP, KR_FINISH_LINEAR, KR_FINISH_POLYNOMIAL, KR_FINISH_RBF, KR_FINISH_SIGMOID, KR_SUM_ADD, KR_SUM_LOWER,
-    KR_SUM_MAGNITUDES, KR_SUM_PRODUCTS, KR_SUM_SQUARES, finish_row, kr_finish, pack, pick, put_row, sliver_rows,
-    stream_fence, sums, transpose,
+    KR_FINISH_DISTANCE, KR_FINISH_EXP, KR_FINISH_LINEAR, KR_FINISH_POLYNOMIAL, KR_FINISH_RBF, KR_FINISH_SIGMOID,
+    KR_SUM_ADD, KR_SUM_LOWER, KR_SUM_MAGNITUDES, KR_SUM_PRODUCTS, KR_SUM_SQUARES, finish_row, kr_finish, pack, pick,
+    put_row, sliver_rows, stream_fence, sums, transpose,
 )
 from kernelrules.core.status cimport (
     BAD_ARGUMENT, LAPLACIAN, LINEAR, NO_MEMORY, OK, POLYNOMIAL, RBF, SIGMOID, kr_kernel,
@@ -37,16 +37,13 @@ cdef extern from "Python.h":
     int PyErr_CheckSignals() except -1
 
 cdef enum:
-    TILE = 240                  # rows and columns of a tile, a multiple of every sliver: 460 kB in float64
-    DEPTH = 64                  # features whose products are summed at a time: partial sums keep rounding small
+    DISTANCE = -1               # squared distances: no kernel, but what RBF matrices of several gammas are made of
     DIFFERENCE_DEPTH = 32       # the same for differences, whose terms are all positive
     LONG = 1024                 # features after which a new tile of partial sums is begun, a multiple of both
     CENTRE_ROWS = 512           # rows that decide the centre: it has to be near, not exact
     KEPT_BYTES = 24 << 20       # largest operand that is kept in slivers; of a larger one each tile makes its own
     PAGE = 4096
     LARGE_PAGE = 2 << 20
-    ALIGNMENT = 64
-    WORK = TILE * (2 * TILE + 2 * DEPTH)    # numbers that a thread works in: two tiles, two packed operands
     MOST_SLIVER = 64            # no level has longer slivers
 
 # |x|² + |z|² (scaled and centred) up to which |x-z|² is expanded. On data of many kinds the expansion's error stays
@@ -57,7 +54,7 @@ cdef double SAFE_NORM = 30.0
 # ---- what is computed once -------------------------------------------------------------------------------------
 
 cdef bint kernel_is_valid(const kr_kernel *kernel) noexcept nogil:
-    if kernel.kind == LINEAR:
+    if kernel.kind == LINEAR or kernel.kind == DISTANCE:
         return True
     if not (isfinite(kernel.gamma) and kernel.gamma > 0):
         return False
@@ -76,6 +73,8 @@ cdef int finish_of(const kr_kernel *kernel) noexcept nogil:
         return KR_FINISH_SIGMOID
     if kernel.kind == LINEAR:
         return KR_FINISH_LINEAR
+    if kernel.kind == DISTANCE:
+        return KR_FINISH_DISTANCE
     return KR_FINISH_EXP
 
 
@@ -155,7 +154,7 @@ cdef int prepare(const Plan *plan, Operand *operand, int n_threads, real_t *exam
         operand.slivers = malloc(n_slivers * plan.sliver * plan.n_features * sizeof(real_t))
         if operand.slivers == NULL:
             return NO_MEMORY
-    if plan.finish.finish == KR_FINISH_RBF:
+    if plan.finish.finish == KR_FINISH_RBF or plan.finish.finish == KR_FINISH_DISTANCE:
         operand.norms = malloc(operand.n * sizeof(real_t))
         if operand.norms == NULL:
             return NO_MEMORY
@@ -193,7 +192,7 @@ cdef int plan_gram(Plan *plan, const real_t *x, Py_ssize_t n_x, Py_ssize_t strid
     if plan.n_tiles == 0:
         return OK
 
-    if kernel.kind == RBF:
+    if kernel.kind == RBF or kernel.kind == DISTANCE:
         plan.centre = <double *> calloc(n_features, sizeof(double))
         if plan.centre == NULL:
             return NO_MEMORY
@@ -224,15 +223,57 @@ cdef void free_plan(Plan *plan) noexcept nogil:
     free(plan.work)
 
 
+cdef int plan_rows(Plan *plan, const real_t *x, Py_ssize_t n, Py_ssize_t stride, Py_ssize_t n_features,
+                   const kr_kernel *kernel, int level, int n_threads) noexcept nogil:
+    """A plan of the rows of x against arbitrary blocks of rows, which fill_rows or an apply supplies later."""
+    cdef int status = plan_gram(plan, x, n, stride, <const real_t *> NULL, 0, 0, n_features, kernel, level, n_threads)
+    if status != OK:
+        return status
+    plan.symmetric = False
+    memset(&plan.x, 0, sizeof(Operand))
+    free(plan.work)         # a block may have more tiles than threads, whatever the whole matrix has
+    plan.n_threads = n_threads
+    plan.work = malloc(n_threads * WORK * sizeof(real_t) + ALIGNMENT)
+    return OK if plan.work != NULL else NO_MEMORY
+
+
+cdef int bind_rows(Plan *plan, const real_t *x, Py_ssize_t n, Py_ssize_t stride) noexcept nogil:
+    """Give a plan of plan_rows its block of rows; unbind_rows() must follow."""
+    cdef real_t example = 0
+    memset(&plan.x, 0, sizeof(Operand))
+    plan.x.data, plan.x.n, plan.x.stride = x, n, stride
+    plan.n_tiles = (n + TILE - 1) // TILE * plan.tiles_across
+    plan.streamed = n * plan.z.n * <double> sizeof(real_t) > STREAM_BYTES
+    return prepare(plan, &plan.x, plan.n_threads, &example)
+
+
+cdef void unbind_rows(Plan *plan) noexcept nogil:
+    free(plan.x.slivers)
+    free(plan.x.norms)
+    memset(&plan.x, 0, sizeof(Operand))
+
+
+cdef int fill_rows(Plan *plan, const Py_ssize_t *rows, Py_ssize_t n_rows, real_t *out) noexcept nogil:
+    """out[r] = row rows[r] of the Gram matrix of the plan's data, without gaps."""
+    cdef Py_ssize_t n = plan.z.n, p = plan.n_features, r
+    cdef real_t *block = <real_t *> malloc(n_rows * p * sizeof(real_t))
+    cdef int status
+    if block == NULL:
+        return NO_MEMORY
+    for r in range(n_rows):
+        memcpy(block + r * p, <const real_t *> plan.z.data + rows[r] * plan.z.stride, p * sizeof(real_t))
+    status = bind_rows(plan, block, n_rows, p)
+    if status == OK:
+        status = run_tiles(plan, 0, plan.n_tiles, out, n)
+    unbind_rows(plan)
+    free(block)
+    if plan.unit_diagonal:
+        for r in range(n_rows):
+            out[r * n + rows[r]] = 1
+    return status
+
+
 # ---- one tile --------------------------------------------------------------------------------------------------
-
-cdef struct Block:              # where a tile lies
-    Py_ssize_t i0
-    Py_ssize_t n_i
-    Py_ssize_t j0
-    Py_ssize_t n_j
-    bint diagonal               # of a symmetric matrix: only its lower half is computed
-
 
 cdef const real_t *kept_or_packed(const Plan *plan, const Operand *operand, Py_ssize_t i0, Py_ssize_t n, Py_ssize_t k0,
                                   Py_ssize_t depth, real_t *buffer, Py_ssize_t *step) noexcept nogil:
@@ -358,7 +399,7 @@ cdef void place_tile(const Plan *plan, Py_ssize_t index, real_t *out, Py_ssize_t
     cdef Py_ssize_t i, j, width
     for i in range(at.n_i):
         row, width = tile + i * TILE, i + 1 if at.diagonal else at.n_j
-        if how.finish == KR_FINISH_RBF:
+        if how.finish == KR_FINISH_RBF or how.finish == KR_FINISH_DISTANCE:
             finish_row(plan.simd, &how, norm_x[at.i0 + i], norm_z + at.j0, row, width)
         else:
             finish_row(plan.simd, &how, <real_t> 0, NULL, row, width)
@@ -467,3 +508,23 @@ def gram_dense(const real_t[:, :] x, z, kernel, real_t[:, :] out, int n_threads,
     finally:
         free_plan(&plan)
     raise_for_status(status)
+
+
+def distances_dense(const real_t[:, ::1] x, real_t[:, ::1] out, int n_threads, tick=None):
+    """Fill `out` with the squared distances between the rows of x."""
+    gram_dense(x, None, (DISTANCE, 0, 1.0, 0.0), out, n_threads, tick, True)
+
+
+def exp_of_distances(const real_t[:, ::1] squares, double gamma, real_t[:, ::1] out, int n_threads):
+    """out = exp(-gamma·squares), exactly 1 on the diagonal."""
+    cdef Py_ssize_t n = squares.shape[0], i
+    cdef const void *simd
+    cdef kr_finish how
+    if n == 0:
+        return
+    simd = pick(simd_level(), &out[0, 0])
+    how.finish, how.degree, how.gamma, how.coef0 = KR_FINISH_EXP, 0, gamma, 0.0
+    for i in prange(n, num_threads=n_threads, schedule="static", nogil=True):
+        memcpy(&out[i, 0], &squares[i, 0], n * sizeof(real_t))
+        finish_row(simd, &how, <real_t> 0, NULL, &out[i, 0], n)
+        out[i, i] = 1

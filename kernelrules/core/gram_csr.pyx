@@ -21,8 +21,8 @@ from kernelrules.core.gram cimport (
     MIRRORED, STREAM_BYTES, better_step, finish_of, kernel_is_valid, put_mirrored, touch_pages,
 )
 from kernelrules.core.machine cimport simd_level
-from kernelrules.core.simd cimport finish_row, kr_finish, pick, put_row, stream_fence
-from kernelrules.core.status cimport BAD_ARGUMENT, LAPLACIAN, NO_MEMORY, OK, RBF, kr_kernel
+from kernelrules.core.simd cimport finish_row, pick, put_row, stream_fence
+from kernelrules.core.status cimport BAD_ARGUMENT, LAPLACIAN, NO_MEMORY, OK, RBF
 from kernelrules.core.types cimport real_t
 
 from time import perf_counter
@@ -38,29 +38,6 @@ cdef enum:
     STRIP = 64              # rows of the result made by one task, and mirrored where it is symmetric
 
 cdef double SAFE_NORM = 30.0        # gamma times the sizes up to which plain float64 keeps K to 3e-14; see needs_care
-
-cdef struct Rows:                   # rows of data: sparse, or dense where indices is NULL
-    const void *data
-    const int *indices              # columns, ascending within a row
-    const Py_ssize_t *indptr
-    Py_ssize_t n
-    Py_ssize_t stride               # of dense rows
-    Py_ssize_t n_features
-    double *norms                   # squared or absolute lengths, each in two parts: at 2i and 2i + 1
-    double largest_norm
-    Py_ssize_t longest              # most entries in a row
-
-cdef struct Plan:
-    Rows x
-    Rows z
-    Rows columns                    # z by columns: indptr runs over features, indices are rows of z
-    kr_kernel kernel
-    kr_finish finish
-    bint symmetric
-    bint distance
-    bint absolute
-    bint streamed                   # whether the result is written past the caches
-    const void *simd
 
 
 # ---- sums ------------------------------------------------------------------------------------------------------

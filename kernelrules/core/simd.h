@@ -1,4 +1,4 @@
-/* Vectorised kernels of the Gram builder, dispatched at run time. Included by simd.pyx only.
+/* Vectorised kernels of the Gram builder and the SMO solver, dispatched at run time. Included by simd.pyx only.
  *
  * simd_body.h is the one source. It is compiled here for every instruction-set level and both float types, and each
  * result is one table of function pointers (simd_tables.h). kr_simd_best() asks the processor which level it has, so
@@ -48,6 +48,15 @@
 #else
 #define KR_STREAM(at, value) KR_NAME(store)(at, value)
 #endif
+/* The larger of two vectors of doubles, and of as many floats, lane by lane; b where a is NaN. */
+#define KR_LARGER(a, b)                                                                                            \
+    ({                                                                                                             \
+        __typeof__(a) a_ = (a), b_ = (b);                                                                          \
+        __typeof__(a_ > b_) more_ = a_ > b_;                                                                       \
+        (__typeof__(a_))((more_ & (__typeof__(more_))a_) | (~more_ & (__typeof__(more_))b_));                      \
+    })
+#define KR_MAX_D(a, b) KR_LARGER(a, b)
+#define KR_MAX_F(a, b) KR_LARGER(a, b)
 #if defined(__aarch64__) /* 32 vector registers */
 #define KR_SLIVER_VECTORS 4
 #else
@@ -70,6 +79,10 @@
 #undef KR_STREAM
 #define KR_STREAM(at, value) _mm256_stream_si256((__m256i *)(at), (__m256i)(value))
 #endif
+#undef KR_MAX_D
+#undef KR_MAX_F
+#define KR_MAX_D(a, b) ((__typeof__(a))_mm256_max_pd((__m256d)(a), (__m256d)(b)))
+#define KR_MAX_F(a, b) ((__typeof__(a))_mm_max_ps((__m128)(a), (__m128)(b)))
 #define KR_LEVEL v3
 #define KR_BYTES 32
 #include "simd_types.h"
@@ -87,6 +100,10 @@
 #undef KR_STREAM
 #define KR_STREAM(at, value) _mm512_stream_si512((__m512i *)(at), (__m512i)(value))
 #endif
+#undef KR_MAX_D
+#undef KR_MAX_F
+#define KR_MAX_D(a, b) ((__typeof__(a))_mm512_max_pd((__m512d)(a), (__m512d)(b)))
+#define KR_MAX_F(a, b) ((__typeof__(a))_mm256_max_ps((__m256)(a), (__m256)(b)))
 #define KR_LEVEL v4
 #define KR_BYTES 64
 #include "simd_types.h"

@@ -12,6 +12,7 @@ cdef extern from "simd_tables.h" nogil:
         KR_FINISH_SIGMOID
         KR_FINISH_RBF
         KR_FINISH_EXP
+        KR_FINISH_DISTANCE
         KR_SUM_PRODUCTS
         KR_SUM_SQUARES
         KR_SUM_MAGNITUDES
@@ -24,6 +25,14 @@ cdef extern from "simd_tables.h" nogil:
         double gamma
         double coef0
 
+    double KR_NEVER
+    double KR_NOTHING
+
+    ctypedef struct kr_scan:
+        double up
+        double low
+        Py_ssize_t where
+
     ctypedef struct kr_simd_d:
         Py_ssize_t sliver
         void (*finish_row)(const kr_finish *, double, const double *, double *, Py_ssize_t) noexcept nogil
@@ -34,6 +43,13 @@ cdef extern from "simd_tables.h" nogil:
         void (*transpose)(const double *, Py_ssize_t, Py_ssize_t, Py_ssize_t, double *, Py_ssize_t) noexcept nogil
         void (*stream_row)(const double *, double *, Py_ssize_t) noexcept nogil
         double (*largest)(const double *, Py_ssize_t) noexcept nogil
+        kr_scan (*descend)(const double *, const double *, double, const double *, const double *, double *,
+                           Py_ssize_t) noexcept nogil
+        Py_ssize_t (*partner)(const double *, const double *, double, double, double, double, const double *,
+                              const double *, Py_ssize_t, double *, double *) noexcept nogil
+        void (*add_rows)(const double *const *, Py_ssize_t, const double *, Py_ssize_t, double *,
+                         Py_ssize_t) noexcept nogil
+        double (*dot)(const double *, const double *, Py_ssize_t) noexcept nogil
 
     ctypedef struct kr_simd_f:
         Py_ssize_t sliver
@@ -45,6 +61,13 @@ cdef extern from "simd_tables.h" nogil:
         void (*transpose)(const float *, Py_ssize_t, Py_ssize_t, Py_ssize_t, float *, Py_ssize_t) noexcept nogil
         void (*stream_row)(const float *, float *, Py_ssize_t) noexcept nogil
         float (*largest)(const float *, Py_ssize_t) noexcept nogil
+        kr_scan (*descend)(const float *, const float *, double, const double *, const double *, double *,
+                           Py_ssize_t) noexcept nogil
+        Py_ssize_t (*partner)(const float *, const float *, float, double, double, double, const double *,
+                              const double *, Py_ssize_t, float *, double *) noexcept nogil
+        void (*add_rows)(const float *const *, Py_ssize_t, const double *, Py_ssize_t, double *,
+                         Py_ssize_t) noexcept nogil
+        double (*dot)(const float *, const double *, Py_ssize_t) noexcept nogil
 
 
 cdef int best_level() noexcept nogil            # that this processor has: 0 baseline, 1 AVX2 + FMA, 2 AVX-512
@@ -120,3 +143,38 @@ cdef inline real_t largest(const void *simd, const real_t *numbers, Py_ssize_t n
         return (<const kr_simd_d *> simd).largest(numbers, n)
     else:
         return (<const kr_simd_f *> simd).largest(numbers, n)
+
+
+# The solver's passes; described in simd_solver.h.
+cdef inline kr_scan descend(const void *simd, const real_t *row_i, const real_t *row_j, double step, const double *up,
+                            const double *low, double *gradient, Py_ssize_t n) noexcept nogil:
+    if real_t is double:
+        return (<const kr_simd_d *> simd).descend(row_i, row_j, step, up, low, gradient, n)
+    else:
+        return (<const kr_simd_f *> simd).descend(row_i, row_j, step, up, low, gradient, n)
+
+
+cdef inline Py_ssize_t partner(const void *simd, const real_t *row_i, const real_t *diagonal, real_t k_ii, double tau,
+                               double highest_up, double inverse, const double *low, const double *gradient,
+                               Py_ssize_t n, real_t *gains, double *gain) noexcept nogil:
+    if real_t is double:
+        return (<const kr_simd_d *> simd).partner(row_i, diagonal, k_ii, tau, highest_up, inverse, low, gradient, n,
+                                                  gains, gain)
+    else:
+        return (<const kr_simd_f *> simd).partner(row_i, diagonal, k_ii, tau, highest_up, inverse, low, gradient, n,
+                                                  gains, gain)
+
+
+cdef inline void add_rows(const void *simd, const real_t **rows, Py_ssize_t offset, const double *coefficients,
+                          Py_ssize_t n_rows, double *out, Py_ssize_t n) noexcept nogil:
+    if real_t is double:
+        (<const kr_simd_d *> simd).add_rows(rows, offset, coefficients, n_rows, out, n)
+    else:
+        (<const kr_simd_f *> simd).add_rows(rows, offset, coefficients, n_rows, out, n)
+
+
+cdef inline double dot(const void *simd, const real_t *row, const double *coefficients, Py_ssize_t n) noexcept nogil:
+    if real_t is double:
+        return (<const kr_simd_d *> simd).dot(row, coefficients, n)
+    else:
+        return (<const kr_simd_f *> simd).dot(row, coefficients, n)

@@ -75,6 +75,10 @@ static inline VEC KR_NAME(finish)(int what, int degree, VEC gamma, VEC coef0, VE
         VEC distance = (norm_i + norm_j) - 2 * value;
         return KR_NAME(exp_negative)(-KR_NAME(only)(distance > 0, distance));
     }
+    if (what == KR_FINISH_DISTANCE) {
+        VEC distance = (norm_i + norm_j) - 2 * value;
+        return KR_NAME(only)(distance > 0, distance);
+    }
     if (what == KR_FINISH_EXP)
         return KR_NAME(exp_negative)(-gamma * value);
     if (what == KR_FINISH_POLYNOMIAL)
@@ -92,14 +96,14 @@ static inline __attribute__((always_inline)) void KR_NAME(finish_loop)(
     VEC here = KR_NAME(splat)(norm_i), other = KR_NAME(splat)(0);
     ptrdiff_t j = 0;
     for (; j + LANES <= n; j += LANES) {
-        if (what == KR_FINISH_RBF)
+        if (what == KR_FINISH_RBF || what == KR_FINISH_DISTANCE)
             other = KR_NAME(load)(norm_j + j);
         KR_NAME(store)(row + j, KR_NAME(finish)(what, degree, gamma, coef0, KR_NAME(load)(row + j), here, other));
     }
     if (j < n) {
         VEC tail = KR_NAME(splat)(0);
         memcpy(&tail, row + j, (size_t)(n - j) * sizeof(KR_REAL));
-        if (what == KR_FINISH_RBF)
+        if (what == KR_FINISH_RBF || what == KR_FINISH_DISTANCE)
             memcpy(&other, norm_j + j, (size_t)(n - j) * sizeof(KR_REAL));
         tail = KR_NAME(finish)(what, degree, gamma, coef0, tail, here, other);
         memcpy(row + j, &tail, (size_t)(n - j) * sizeof(KR_REAL));
@@ -108,14 +112,16 @@ static inline __attribute__((always_inline)) void KR_NAME(finish_loop)(
 
 /* row[j] := f(row[j]), in place:
  *   RBF         exp(-max(0, norm_i + norm_j - 2 row))   (of data scaled by sqrt(gamma))
+ *   DISTANCE    max(0, norm_i + norm_j - 2 row)
  *   EXP         exp(-gamma row)                          (row ≥ 0 a distance)
  *   POLYNOMIAL  (gamma row + coef0)^degree
  *   SIGMOID     tanh(gamma row + coef0)
- * norm_j is read for RBF only. */
+ * norm_j is read for RBF and DISTANCE only. */
 static void KR_NAME(finish_row)(const kr_finish *how, KR_REAL norm_i, const KR_REAL *norm_j, KR_REAL *row, ptrdiff_t n)
 {
     switch (how->finish) {
     case KR_FINISH_RBF: KR_NAME(finish_loop)(KR_FINISH_RBF, 0, how, norm_i, norm_j, row, n); return;
+    case KR_FINISH_DISTANCE: KR_NAME(finish_loop)(KR_FINISH_DISTANCE, 0, how, norm_i, norm_j, row, n); return;
     case KR_FINISH_EXP: KR_NAME(finish_loop)(KR_FINISH_EXP, 0, how, norm_i, norm_j, row, n); return;
     case KR_FINISH_SIGMOID: KR_NAME(finish_loop)(KR_FINISH_SIGMOID, 0, how, norm_i, norm_j, row, n); return;
     case KR_FINISH_POLYNOMIAL:
@@ -326,8 +332,11 @@ static KR_REAL KR_NAME(largest)(const KR_REAL *numbers, ptrdiff_t n)
     return largest + sum;
 }
 
+#include "simd_solver.h"
+
 static const KR_TABLE KR_NAME(table) = {SLIVER, KR_NAME(finish_row), KR_NAME(sums), KR_NAME(pack), KR_NAME(transpose),
-                                        KR_NAME(stream_row), KR_NAME(largest)};
+                                        KR_NAME(stream_row), KR_NAME(largest), KR_NAME(descend), KR_NAME(partner),
+                                        KR_NAME(add_rows), KR_NAME(dot)};
 
 #undef VEC
 #undef IVEC
@@ -339,6 +348,7 @@ static const KR_TABLE KR_NAME(table) = {SLIVER, KR_NAME(finish_row), KR_NAME(sum
 #undef SLIVER
 #undef CHUNK
 #undef PARTS
+#undef KR_MAX_R
 #undef KR_REAL
 #undef KR_INT
 #undef KR_SUFFIX

@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 /* What finish_row makes of a row of inner products or distances; see simd_body.h. */
-enum { KR_FINISH_LINEAR, KR_FINISH_POLYNOMIAL, KR_FINISH_SIGMOID, KR_FINISH_RBF, KR_FINISH_EXP };
+enum { KR_FINISH_LINEAR, KR_FINISH_POLYNOMIAL, KR_FINISH_SIGMOID, KR_FINISH_RBF, KR_FINISH_EXP, KR_FINISH_DISTANCE };
 
 /* What `sums` adds up over the features, and its flags. */
 enum { KR_SUM_PRODUCTS, KR_SUM_SQUARES, KR_SUM_MAGNITUDES };
@@ -18,6 +18,16 @@ typedef struct {
     double gamma;    /* scale of the inner product, or of the distance for KR_FINISH_EXP */
     double coef0;    /* constant term */
 } kr_finish;
+
+/* Masks of the solver: added to a gradient they take a variable out. KR_NOTHING is below all that can be found. */
+#define KR_NEVER -1e300
+#define KR_NOTHING -1e301
+
+typedef struct {
+    double up;       /* the highest of up - gradient */
+    double low;      /* the highest of low + gradient */
+    ptrdiff_t where; /* of `up` */
+} kr_scan;
 
 #define KR_SIMD_TABLE(NAME, REAL)                                                                                  \
     typedef struct {                                                                                               \
@@ -31,6 +41,14 @@ typedef struct {
                           ptrdiff_t ld_out);                                                                       \
         void (*stream_row)(const REAL *in, REAL *out, ptrdiff_t n);                                                \
         REAL (*largest)(const REAL *numbers, ptrdiff_t n);                                                         \
+        kr_scan (*descend)(const REAL *row_i, const REAL *row_j, double step, const double *up, const double *low, \
+                           double *gradient, ptrdiff_t n);                                                         \
+        ptrdiff_t (*partner)(const REAL *row_i, const REAL *diagonal, REAL k_ii, double tau, double highest_up,    \
+                             double inverse, const double *low, const double *gradient, ptrdiff_t n, REAL *gains,  \
+                             double *gain);                                                                        \
+        void (*add_rows)(const REAL *const *rows, ptrdiff_t offset, const double *coefficients, ptrdiff_t n_rows,  \
+                         double *out, ptrdiff_t n);                                                                \
+        double (*dot)(const REAL *row, const double *coefficients, ptrdiff_t n);                                   \
     } NAME;
 KR_SIMD_TABLE(kr_simd_d, double)
 KR_SIMD_TABLE(kr_simd_f, float)

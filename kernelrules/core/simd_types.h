@@ -5,6 +5,7 @@
 #define KR_BITS uint64_t
 #define KR_SUFFIX _d
 #define KR_TABLE kr_simd_d
+#define KR_MAX_R(a, b) KR_MAX_D(a, b)
 #define KR_MANTISSA 52
 #define KR_ONE_BITS 0x3ff0000000000000
 #define KR_ROUND 0x1.8p52 /* adding it rounds to a whole number, which its low bits then hold */
@@ -25,6 +26,7 @@
 #define KR_BITS uint32_t
 #define KR_SUFFIX _f
 #define KR_TABLE kr_simd_f
+#define KR_MAX_R(a, b) KR_MAX_F(a, b)
 #define KR_MANTISSA 23
 #define KR_ONE_BITS 0x3f800000
 #define KR_ROUND 0x1.8p23f

@@ -84,7 +84,7 @@ def gram(
     x, z = check.pair(X, Z, dtype)
     resolved = kernel.resolve_checked(x)
     any_sparse = isinstance(x, check.Csr) or isinstance(z, check.Csr)
-    _refuse_overflow(x, z, resolved)
+    refuse_overflow(x, z, resolved)
     shape = (x.shape[0], x.shape[0] if z is None else z.shape[0])
     fresh = out is None
     if fresh:
@@ -143,7 +143,7 @@ def diagonal(X: Any, kernel: Kernel = _DEFAULT, *, dtype: Any = None) -> np.ndar
     if isinstance(kernel, (RBF, Laplacian)):
         return np.ones(x.shape[0], dtype=x.dtype)
     resolved = kernel.resolve_checked(x)
-    _refuse_overflow(x, None, resolved)
+    refuse_overflow(x, None, resolved)
     squares = _squared_lengths(x)
     with np.errstate(over="ignore"):  # an entry beyond the float type is infinite, as in the matrix
         if not isinstance(resolved, Linear):
@@ -152,7 +152,7 @@ def diagonal(X: Any, kernel: Kernel = _DEFAULT, *, dtype: Any = None) -> np.ndar
         return squares.astype(x.dtype, copy=False)
 
 
-def _refuse_overflow(x: Any, z: Any, kernel: Kernel) -> None:
+def refuse_overflow(x: Any, z: Any, kernel: Kernel) -> None:
     """Refuse what would give NaN. Dense distances are sums of differences, and cannot."""
     any_sparse = isinstance(x, check.Csr) or isinstance(z, check.Csr)
     if isinstance(kernel, (RBF, Laplacian)):

@@ -1,0 +1,51 @@
+# The dual solver, for callers inside core and for cython_api.
+
+from kernelrules.core.rows cimport Segment, Store
+from kernelrules.core.types cimport real_t
+
+
+cdef enum Outcome:
+    MORE                        # the budget of steps was used up
+    SOLVED                      # the violation is at most tol
+    STALLED                     # rounding: no step changes anything any more
+    FAILED                      # kernel values could not be had; `status` says why
+
+cdef struct Dual:               # one problem and where its solution stands; arrays have one entry a variable
+    Py_ssize_t n
+    int n_segments
+    const Segment *segments
+    const double *lower
+    const double *upper
+    double kink                 # the objective has kink·|a|
+    double *a
+    double *gradient            # of the smooth part: K·beta + linear
+    double *up                  # masks of the two directions
+    double *low
+    double violation            # of the optimality conditions, when last looked at
+    Py_ssize_t n_steps
+    Outcome outcome
+    int status
+
+cdef struct Work:               # memory of the solver, kept between its rounds
+    Py_ssize_t size             # most points in a working set
+    Py_ssize_t n_members        # points in it now
+    Py_ssize_t *members         # those, ascending
+    Py_ssize_t n_old
+    Py_ssize_t *old_members     # of the round before
+    Py_ssize_t *before          # of each member its place among those, or -1
+    Py_ssize_t *place           # of every point of the store its place in the set, or -1
+    Py_ssize_t *candidates
+    double *keys
+    const void **rows
+    void *block                 # kernel values between members
+    void *old_block
+    void *diagonal
+    void *gains
+    Segment *segments
+    double *numbers             # seven arrays of the local problem
+
+cdef int start_work(Work *work, const Dual *dual, const Store *store, Py_ssize_t itemsize) noexcept nogil
+cdef void free_work(Work *work) noexcept nogil
+cdef void set_masks(Dual *dual) noexcept nogil
+cdef void advance(Dual *dual, Store *store, Work *work, double tol, Py_ssize_t n_steps,
+                  const real_t *example) noexcept nogil

@@ -1,0 +1,99 @@
+"""Choosing by cross-validation: folds, and the choice from their errors. Knows no model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from kernelrules import check
+
+__all__ = ["fold_numbers", "pick", "summarise"]
+
+
+def fold_numbers(folds: Any, n: int, strata: np.ndarray | None = None, rng: Any = None) -> np.ndarray:
+    """The fold of every row, numbered from 0.
+
+    Parameters
+    ----------
+    folds : int or array (n,)
+        How many, or the rows' folds themselves.
+    n : int
+        Rows.
+    strata : ndarray (n,) of int, optional
+        Each fold gets its share of every stratum.
+    rng : Generator, seed or None
+        Decides which rows go together.
+
+    Returns
+    -------
+    ndarray (n,) of int
+        At least two different numbers.
+
+    Examples
+    --------
+    >>> np.bincount(fold_numbers(5, 12, rng=0))
+    array([3, 3, 2, 2, 2])
+    """
+    if np.ndim(folds) == 1:
+        given, numbers = check.labels(folds, n, "folds")
+        if len(given) < 2:
+            raise ValueError("folds must hold at least two different folds")
+        return numbers
+    k = check.whole(folds, "folds", 2)
+    if k > n:
+        raise ValueError(f"folds = {k} but X has only {n} rows")
+    generator = check.generator(rng)
+    order = generator.permutation(n)
+    if strata is not None:
+        order = order[np.argsort(strata[order], kind="stable")]
+    numbers = np.empty(n, dtype=np.intp)
+    numbers[order] = np.arange(n) % k  # rows of a stratum stand together, so they are dealt evenly
+    return numbers
+
+
+def summarise(errors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean over the last axis, the folds, and the standard error of that mean.
+
+    Parameters
+    ----------
+    errors : ndarray (..., n_folds)
+        An error for each candidate and fold.
+
+    Returns
+    -------
+    mean, se : ndarray
+        Without the last axis.
+
+    Examples
+    --------
+    >>> summarise(np.array([[0.1, 0.3]]))
+    (array([0.2]), array([0.1]))
+    """
+    return errors.mean(axis=-1), errors.std(axis=-1, ddof=1) / np.sqrt(errors.shape[-1])
+
+
+def pick(mean: np.ndarray, se: np.ndarray, rule: str) -> int:
+    """Which candidate to take; they come with the simplest first.
+
+    Parameters
+    ----------
+    mean, se : ndarray (n_candidates,)
+        From `summarise`.
+    rule : {"min", "1se"}
+        The smallest mean, or the simplest whose mean is within one standard error of the smallest.
+
+    Returns
+    -------
+    int
+        The first of them where several do equally well.
+
+    Examples
+    --------
+    >>> pick(np.array([0.31, 0.3, 0.29]), np.array([0.02, 0.02, 0.02]), "1se")
+    0
+    """
+    if rule not in ("min", "1se"):
+        raise ValueError(f'rule must be "min" or "1se", got {rule!r}')
+    best = int(np.argmin(mean))
+    return best if rule == "min" else int(np.flatnonzero(mean <= mean[best] + se[best])[0])

@@ -1,0 +1,443 @@
+"""Which C: `path` over many of them, `budget` for a given sum of slacks, `tune` by cross-validation.
+
+All three fit many machines on the same points. Kernel values are made once, and each fit starts from the solution for
+the next smaller C. In `tune` the points are ordered by class and fold, so that the training points of every fold are a
+few runs on the one matrix; matrices of different gamma come from one matrix of squared distances.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from kernelrules import check, kernels, parallel, selection
+from kernelrules.results import SVMModel, TuneResult
+from kernelrules.svm.fit import Classified, Fitted, Split, Task, fit_machines, fit_on, shares_values, svc
+from kernelrules.svm.settings import NotSeparable, Settings, cost, warn_unless_converged
+from kernelrules.svm.use import labels_of
+from kernelrules.svm.values import KernelValues, is_callable
+
+__all__ = ["budget", "path", "tune"]
+
+_RBF = kernels.RBF()
+_CLOSE = 1e-3  # of the budget, that the sum of slacks may stay below it
+_HALVINGS = 60
+_LEAST_C, _MOST_C = 1e-12, 1e12
+
+
+def _costs(Cs: Any) -> np.ndarray:
+    values = [cost(C) for C in np.atleast_1d(np.asarray(Cs, dtype=object)).tolist()]
+    if not values:
+        raise ValueError("Cs is empty")
+    if np.ndim(Cs) > 1:
+        raise ValueError(f"Cs must be one-dimensional, got shape {np.shape(Cs)}")
+    return np.array(values)
+
+
+def path(
+    X: Any,
+    y: Any,
+    Cs: Sequence[float],
+    *,
+    kernel: Any = _RBF,
+    multiclass: str = "ovo",
+    class_weight: Any = None,
+    sample_weight: Any = None,
+    tol: float = 1e-3,
+    max_iter: int | None = None,
+    cache_mb: float | None = None,
+    n_threads: int | None = None,
+    callback: Any = None,
+) -> tuple[SVMModel, ...]:
+    """Classifiers for several C: kernel values are shared, and each fit starts from the one before.
+
+    Parameters
+    ----------
+    X, y
+        As in `svc`.
+    Cs : sequence of float
+        In any order.
+    kernel, multiclass, class_weight, sample_weight, tol, max_iter, cache_mb, n_threads, callback
+        As in `svc`.
+
+    Returns
+    -------
+    tuple of SVMModel
+        In the order of Cs.
+
+    Examples
+    --------
+    >>> from kernelrules import kernels, svm
+    >>> models = svm.path([[0.0], [1.0], [2.0], [3.0]], [0, 1, 0, 1], [0.1, 1.0], kernel=kernels.Linear())
+    >>> [round(float(m.certificate.dual), 4) for m in models]
+    [0.38, 2.8889]
+    """
+    settings = Settings(tol, max_iter, cache_mb, n_threads, callback)
+    costs = _costs(Cs)
+    if multiclass not in ("ovo", "ovr"):
+        raise ValueError(f'multiclass must be "ovo" or "ovr", got {multiclass!r}')
+    data = Classified.read(X, y, kernel, class_weight, sample_weight)
+    splits = data.splits(multiclass)
+    models: list[SVMModel | None] = [None] * len(costs)
+    for place, machines, n_computed in _ascending(data, splits, costs, settings):
+        warn_unless_converged([m.certificate for m in machines], settings.tol)
+        models[place] = replace(data.model("svc", multiclass, machines, n_computed), C=float(costs[place]))
+    return tuple(models)
+
+
+def _ascending(data: Classified, splits: list[Split], costs: np.ndarray, settings: Settings) -> Any:
+    """(place, machines, rows computed) for every C, the smallest first, each started from the one before."""
+    values = None
+    if len(splits) == 1 or shares_values(data.x, data.kernel, settings):
+        values = KernelValues(data.x, data.kernel, settings.threads, settings.cache_mb, settings.tick)
+    earlier, before, n_before = None, 1.0, 0
+    for place in np.argsort(costs, kind="stable"):
+        task = Task(data.weight, float(costs[place]), None)
+        if earlier is not None and math.isfinite(task.C):
+            earlier = earlier * (task.C / before)
+        if values is None:
+            machines, n_computed = fit_machines(data.x, data.kernel, splits, task, settings, earlier)
+        else:
+            starts = [None] * len(splits) if earlier is None else list(earlier)
+            machines = fit_on(values, splits, task, settings, starts)
+            n_computed = values.rows.n_computed - n_before if values.rows.n_computed else (0 if n_before else values.n)
+            n_before = max(n_before + n_computed, 1)
+        yield place, machines, n_computed
+        earlier, before = np.array([m.beta for m in machines]), task.C
+
+
+def budget(
+    X: Any,
+    y: Any,
+    budget: float,
+    *,
+    kernel: Any = _RBF,
+    sample_weight: Any = None,
+    tol: float = 1e-3,
+    max_iter: int | None = None,
+    cache_mb: float | None = None,
+    n_threads: int | None = None,
+    callback: Any = None,
+) -> SVMModel:
+    """The widest margin whose slacks add up to at most a budget: the form of the statistics books.
+
+    Minimises ½|w|² under Σ ξᵢ ≤ budget. The sum of slacks at the optimum never grows with C, so C is searched for, each
+    fit started from the last.
+
+    Parameters
+    ----------
+    X, y
+        As in `svc`, with two classes.
+    budget : float
+        At least 0; 0 is the hard margin.
+    kernel, sample_weight, tol, max_iter, cache_mb, n_threads, callback
+        As in `svc`. Slacks count by their weights.
+
+    Returns
+    -------
+    SVMModel
+        Whose sum of slacks is at most the budget and, up to a thousandth, equal to it. `C` is the cost that gives it.
+
+    Raises
+    ------
+    NotSeparable
+        If no hyperplane has slacks that small.
+    ValueError
+        If even w = 0 is within the budget: then no margin is the widest.
+
+    Examples
+    --------
+    >>> from kernelrules import kernels, svm
+    >>> X, y = [[0.0], [1.0], [2.0], [3.0]], [0, 1, 0, 1]
+    >>> model = svm.budget(X, y, 3.0, kernel=kernels.Linear())
+    >>> bool(svm.slacks(model, X, y).values.sum() <= 3.0)
+    True
+    """
+    settings = Settings(tol, max_iter, cache_mb, n_threads, callback)
+    allowed = check.real(budget, "budget")
+    if allowed < 0:
+        raise ValueError(f"budget must be at least 0, got {budget!r}")
+    data = Classified.read(X, y, kernel, None, sample_weight)
+    if len(data.classes) != 2:
+        raise ValueError(f"y holds {len(data.classes)} classes; the budget is that of two")
+    split = data.splits("ovo")[0]
+    values = KernelValues(data.x, data.kernel, settings.threads, settings.cache_mb, settings.tick)
+    weight = data.weight[split.points()]
+    machine = _within(values, split, data.weight, weight, allowed, settings)
+    warn_unless_converged([machine.certificate], settings.tol)
+    return replace(data.model("svc", "ovo", [machine], values.rows.n_computed or values.n), C=machine.C)
+
+
+def _within(
+    values: KernelValues, split: Split, weight: np.ndarray, own: np.ndarray, allowed: float, settings: Settings
+) -> Fitted:
+    """The machine whose slacks just keep the budget: bisection on log C."""
+    signs = split.signs()
+    most = 2 * min(own[signs > 0].sum(), own[signs < 0].sum())
+    if allowed >= most:
+        raise ValueError(f"budget = {allowed} allows w = 0, whose slacks add up to {most}: no margin is the widest")
+
+    def fit(C: float, start: Fitted | None) -> tuple[Fitted, float]:
+        earlier = None if start is None or not math.isfinite(C) else start.beta * (C / start.C)
+        machine = fit_on(values, [split], Task(weight, C, None), settings, [earlier])[0]
+        return machine, float(own @ np.maximum(0.0, 1.0 - signs * machine.decision))
+
+    if allowed == 0:
+        return fit(math.inf, None)[0]
+    low = high = None
+    C, machine = 1.0, None
+    while low is None or high is None:
+        machine, total = fit(C, machine)
+        low, high = (low, machine) if total <= allowed else (machine, high)
+        if total <= allowed and total >= (1 - _CLOSE) * allowed:
+            return machine
+        C = C / 10 if total <= allowed else C * 10
+        if not _LEAST_C <= C <= _MOST_C:
+            if high is None:
+                raise NotSeparable(f"no hyperplane has slacks of sum {allowed}: the least found is {total:.6g}")
+            return high
+    for _ in range(_HALVINGS):
+        C = math.sqrt(low.C * high.C)
+        machine, total = fit(C, low)
+        if total > allowed:
+            low = machine
+            continue
+        high = machine
+        if total >= (1 - _CLOSE) * allowed:
+            break
+    return high
+
+
+# ---- tuning -----------------------------------------------------------------------------------------------------
+
+
+def tune(
+    X: Any,
+    y: Any,
+    *,
+    Cs: Sequence[float],
+    gammas: Sequence[float] | None = None,
+    folds: Any = 5,
+    rule: str = "min",
+    rng: Any = None,
+    executor: Any = None,
+    kernel: Any = _RBF,
+    multiclass: str = "ovo",
+    class_weight: Any = None,
+    sample_weight: Any = None,
+    tol: float = 1e-3,
+    max_iter: int | None = None,
+    cache_mb: float | None = None,
+    n_threads: int | None = None,
+    callback: Any = None,
+) -> TuneResult:
+    """Choose C, and gamma where the kernel has one, by cross-validated error rate.
+
+    Kernel values are shared by all folds and all C of a gamma, squared distances by all gammas of an RBF kernel, and
+    every fit starts from the one with the next smaller C. Where the matrix of all points does not fit `cache_mb`, each
+    fold has its own.
+
+    Parameters
+    ----------
+    X, y
+        As in `svc`.
+    Cs : sequence of float
+        Finite costs to try.
+    gammas : sequence of float, optional
+        To try; None keeps the kernel's own.
+    folds : int or array (n,)
+        How many, drawn so that each has its share of every class; or the fold of every row.
+    rule : {"min", "1se"}
+        The smallest mean error; or the simplest within one standard error of it, with the smallest C and then the
+        smallest gamma.
+    rng : Generator, seed or None
+        Decides the folds.
+    executor : concurrent.futures.Executor, optional
+        Gets a task for each gamma and fold.
+    kernel, multiclass, class_weight, sample_weight, tol, max_iter, cache_mb, n_threads, callback
+        As in `svc`. Errors are counted by `sample_weight`.
+
+    Returns
+    -------
+    TuneResult
+        The grid, its errors, the choice, and the model fitted to all data with it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelrules import kernels, svm
+    >>> X = np.random.default_rng(0).normal(size=(80, 2))
+    >>> y = np.hypot(X[:, 0], X[:, 1]) > 1.2
+    >>> result = svm.tune(X, y, Cs=[0.1, 1, 10], gammas=[0.1, 1.0], rng=0)
+    >>> result.mean.shape, sorted(result.best)
+    ((2, 3), ['C', 'gamma'])
+    """
+    settings = Settings(tol, max_iter, cache_mb, n_threads, callback, executor)
+    costs = _costs(Cs)
+    if not np.isfinite(costs).all():
+        raise ValueError("Cs must be finite here")
+    if rule not in ("min", "1se"):
+        raise ValueError(f'rule must be "min" or "1se", got {rule!r}')
+    if multiclass not in ("ovo", "ovr"):
+        raise ValueError(f'multiclass must be "ovo" or "ovr", got {multiclass!r}')
+    tried = _kernels(kernel, gammas)
+    data = Classified.read(X, y, tried[0], class_weight, sample_weight)
+    numbers = _folds_of(data, y, folds, rng)
+    parts = [numbers == fold for fold in range(numbers.max() + 1)]
+    for part in parts:
+        _require_all_classes(data, part)
+    data, parts = _order_by_fold(data, numbers)
+    if len(tried) == 1:
+        tried = [data.kernel]
+    own = check.weights(sample_weight, data.n_rows)[data.order]
+    errors = np.empty((len(tried), len(costs), len(parts)))
+    if executor is None:
+        distances = _Distances(data, tried, settings)
+        for g, one in enumerate(tried):
+            errors[g] = _fold_errors(data, one, parts, own, multiclass, costs, settings, distances)
+    else:
+        plain = replace(settings, executor=None, callback=None)
+        tasks = [(data, one, [part], own, multiclass, costs, plain) for one in tried for part in parts]
+        found = parallel.run(_fold_errors, tasks, executor)
+        errors[...] = np.array(found)[:, :, 0].reshape(len(tried), len(parts), len(costs)).transpose(0, 2, 1)
+    mean, se = selection.summarise(errors)
+    has_gamma = gammas is not None
+    values = np.array([one.gamma for one in tried]) if has_gamma else np.array([np.nan])
+    simplest = np.lexsort((np.tile(values, len(costs)), np.repeat(costs, len(tried))))
+    chosen = simplest[selection.pick(mean.T.ravel()[simplest], se.T.ravel()[simplest], rule)]
+    c, g = divmod(int(chosen), len(tried))
+    best = {"C": float(costs[c])} | ({"gamma": float(values[g])} if has_gamma else {})
+    model = svc(
+        X, y, C=best["C"], kernel=tried[g], multiclass=multiclass, class_weight=class_weight,
+        sample_weight=sample_weight, tol=tol, max_iter=max_iter, cache_mb=cache_mb, executor=executor,
+        n_threads=n_threads, callback=callback,
+    )  # fmt: skip
+    return TuneResult(costs, values, mean, se, errors, best, model)
+
+
+def _kernels(kernel: Any, gammas: Any) -> list[Any]:
+    if gammas is None:
+        return [kernel]
+    if is_callable(kernel) or not hasattr(kernel, "gamma"):
+        raise ValueError(f"gammas were given, but {kernel!r} has no gamma")
+    tried = [replace(kernel, gamma=check.positive(g, "gammas")) for g in np.atleast_1d(gammas).tolist()]
+    if not tried:
+        raise ValueError("gammas is empty")
+    return tried
+
+
+def _folds_of(data: Classified, y: Any, folds: Any, rng: Any) -> np.ndarray:
+    """Fold numbers of the ordered points."""
+    _, codes = check.labels(y, data.n_rows)
+    if np.ndim(folds) == 1:
+        return selection.fold_numbers(folds, data.n_rows)[data.order]
+    return selection.fold_numbers(folds, len(data.order), codes[data.order], rng)
+
+
+def _require_all_classes(data: Classified, held: np.ndarray) -> None:
+    for label, (first, last) in zip(data.classes, data.spans, strict=True):
+        if held[first:last].all():
+            raise ValueError(f"class {label!r} has all its rows in one fold: take fewer folds")
+
+
+def _order_by_fold(data: Classified, numbers: np.ndarray) -> tuple[Classified, list[np.ndarray]]:
+    """The same data with the points of a class and fold together, and the held-out points of each fold."""
+    by_class = np.empty(len(numbers), dtype=np.intp)
+    for code, (first, last) in enumerate(data.spans):
+        by_class[first:last] = code
+    order = np.lexsort((numbers, by_class))
+    x = data.x
+    if isinstance(data.kernel, kernels.Precomputed):
+        x = x[order][:, order] if not isinstance(x, check.Csr) else check.matrix(x.take(order).toscipy()[:, order])
+    else:
+        x = x.take(order) if isinstance(x, check.Csr) else x[order]
+    moved = replace(data, x=x, weight=data.weight[order], order=data.order[order])
+    return moved, [numbers[order] == fold for fold in range(numbers.max() + 1)]
+
+
+class _Distances:
+    """Squared distances of all points, from which matrices of several gammas are made; or None where that is no use."""
+
+    def __init__(self, data: Classified, tried: list[Any], settings: Settings) -> None:
+        self.values = None
+        n = data.x.shape[0]
+        budget = check.free_memory() // 4 if settings.cache_mb is None else settings.cache_mb * 2**20
+        if len(tried) > 1 and isinstance(tried[0], kernels.RBF) and 8 * n * n <= budget:
+            self.values = KernelValues.from_distances(data.x, tried[0], settings.threads, settings.tick)
+
+    def kernel_values(self, kernel: Any) -> KernelValues | None:
+        """Values of the kernel, or None."""
+        return None if self.values is None else self.values.with_gamma(kernel)
+
+
+def _training(split: Split, held: np.ndarray) -> Split:
+    """The split without the points that are held out."""
+    spans, n_positive, seen = [], 0, 0
+    for first, last in split.spans:
+        kept = np.flatnonzero(~held[first:last])
+        breaks = np.flatnonzero(np.diff(kept) > 1) + 1
+        for run in np.split(kept, breaks):
+            if len(run):
+                spans.append((first + int(run[0]), first + int(run[-1]) + 1))
+        if seen < split.n_positive:
+            n_positive += len(kept)
+        seen += last - first
+    return Split(spans, n_positive)
+
+
+def _fold_errors(
+    data: Classified,
+    kernel: Any,
+    parts: list[np.ndarray],
+    own: np.ndarray,
+    multiclass: str,
+    costs: np.ndarray,
+    settings: Settings,
+    distances: _Distances | None = None,
+) -> np.ndarray:
+    """Error rates (n_Cs, n_folds) of one kernel."""
+    splits = data.splits(multiclass)
+    jobs = [_training(split, held) for held in parts for split in splits]
+    values = distances.kernel_values(kernel) if distances is not None else None
+    if values is None and shares_values(data.x, kernel, settings):
+        values = KernelValues(data.x, kernel, settings.threads, settings.cache_mb, settings.tick)
+    codes = np.repeat(np.arange(len(data.classes)), [last - first for first, last in data.spans])
+    errors = np.empty((len(costs), len(parts)))
+    earlier, before = None, 1.0
+    for place in np.argsort(costs, kind="stable"):
+        task = Task(data.weight, float(costs[place]), None)
+        starts = [None] * len(jobs) if earlier is None else [b * (task.C / before) for b in earlier]
+        if values is None:
+            start = None if earlier is None else np.array(starts)
+            machines, _ = fit_machines(data.x, kernel, jobs, task, settings, start)
+        else:
+            machines = fit_on(values, jobs, task, settings, starts, exact=False)
+        earlier, before = [m.beta for m in machines], task.C
+        for f, held in enumerate(parts):
+            mine = machines[f * len(splits) : (f + 1) * len(splits)]
+            decisions = _held_out(data, kernel, values, mine, np.flatnonzero(held), settings)
+            model = data.model("svc", multiclass, mine, 0)
+            wrong = labels_of(model, decisions) != data.classes[codes[held]]
+            errors[place, f] = own[held] @ wrong / own[held].sum()
+    return errors
+
+
+def _held_out(
+    data: Classified,
+    kernel: Any,
+    values: KernelValues | None,
+    machines: list[Fitted],
+    held: np.ndarray,
+    settings: Settings,
+) -> np.ndarray:
+    """Decision values of the held-out points."""
+    betas = np.array([m.beta for m in machines])
+    intercepts = np.array([m.intercept for m in machines])
+    if values is None:
+        values = KernelValues.only_products(data.x, kernel, settings.threads)
+        return values.exact_product(betas).T[held] + intercepts
+    return np.array([values.rough_product(beta, held) for beta in betas]).T + intercepts

@@ -1,0 +1,109 @@
+"""What all fits share: checked options, warnings, and the start from an earlier model."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from kernelrules import check, parallel
+from kernelrules.results import Certificate, SVMModel
+
+__all__ = ["ConvergenceWarning", "NotSeparable", "Settings"]
+
+
+class ConvergenceWarning(UserWarning):
+    """The solver stopped before the tolerance was reached; the certificate says how good the answer is."""
+
+
+class NotSeparable(ValueError):
+    """No hyperplane separates the classes, so there is no hard margin."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Options of the solver."""
+
+    tol: float = 1e-3
+    max_iter: int | None = None
+    cache_mb: float | None = None
+    n_threads: int | None = None
+    callback: Any = None
+    executor: Any = None
+    threads: int = field(init=False, default=1)
+    tick: Any = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
+        check.positive(self.tol, "tol")
+        if self.max_iter is not None:
+            check.whole(self.max_iter, "max_iter", 1)
+        if self.cache_mb is not None:
+            check.positive(self.cache_mb, "cache_mb")
+        object.__setattr__(self, "threads", parallel.n_threads_or_default(self.n_threads))
+        object.__setattr__(self, "tick", parallel.ticker(self.callback, "svm"))
+
+
+def cost(C: Any) -> float:
+    """C as a float above 0; infinity, the hard margin, included."""
+    if isinstance(C, (float, np.floating)) and math.isinf(C) and C > 0:
+        return math.inf
+    return check.positive(C, "C")
+
+
+def fraction(nu: Any) -> float:
+    """Nu as a float in (0, 1]."""
+    number = check.positive(nu, "nu")
+    if number > 1:
+        raise ValueError(f"nu must be at most 1, got {nu!r}")
+    return number
+
+
+def worst(certificates: Iterable[Certificate]) -> Certificate:
+    """The one that says least: not converged before converged, then the largest gap relative to the objective."""
+    return max(certificates, key=lambda c: (not c.converged, c.gap / max(abs(c.dual), 1e-300)))
+
+
+def warn_unless_converged(certificates: Iterable[Certificate], tol: float) -> None:
+    """One warning for all machines."""
+    late = [c for c in certificates if not c.converged]
+    if late:
+        largest = max(late, key=lambda c: c.kkt)
+        warnings.warn(
+            f"{len(late)} machine(s) stopped before the tolerance {tol:g} was reached: the optimality conditions are "
+            f"violated by up to {largest.kkt:.3g} after {largest.iterations} iterations (gap {largest.gap:.3g}). "
+            "Scale the features, or allow more with max_iter",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
+
+
+def earlier_coefficients(model: Any, n: int, kinds: tuple[str, ...], n_machines: int) -> np.ndarray | None:
+    """Coefficients of an earlier model, a column for each row of the data; rows past its own count as new."""
+    if model is None:
+        return None
+    if not isinstance(model, SVMModel):
+        raise TypeError(f"warm_start must be a model that svm fitted, got {type(model).__name__}")
+    if model.kind not in kinds or len(model.dual_coef) != n_machines:
+        raise ValueError(
+            f"warm_start is a {model.kind} model of {len(model.dual_coef)} machine(s), but {' or '.join(kinds)} of "
+            f"{n_machines} is wanted"
+        )
+    if model.n_train > n:
+        raise ValueError(f"warm_start was fitted to {model.n_train} rows but X has {n}: rows can only be appended")
+    earlier = np.zeros((n_machines, n))
+    earlier[:, model.support] = model.dual_coef
+    return earlier
+
+
+def fit_sum(a: np.ndarray, limit: np.ndarray, total: float) -> np.ndarray:
+    """Values near a within [0, limit] whose sum is `total`: scaled down, or moved towards the limits."""
+    a = np.clip(a, 0.0, limit)
+    now = a.sum()
+    if now >= total:
+        return a * (total / now) if now > 0 else a
+    room = limit - a
+    return np.minimum(a + room * ((total - now) / room.sum()), limit)

@@ -1,0 +1,274 @@
+"""Kernel values of the training data, as the solver wants them: rows to work with, and exact products to check with.
+
+Kernels that are bounded by 1 (RBF, Laplacian, Sigmoid) give rows in float32, half the memory and twice the speed; the
+solver's gradient is then made again from float64 values, K·beta, before an answer is believed. The others, whose
+values may span many orders, and all small problems work in float64.
+
+    linear            no matrix: X·(Xᵀ·beta)
+    n² values fit     the whole matrix, made once (`cache_mb` is the limit)
+    they do not       rows by blocks, as many kept as fit
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from kernelrules import check, kernels, parallel
+from kernelrules.core import apply, rows
+from kernelrules.core.gram import distances_dense, exp_of_distances, gram_dense
+from kernelrules.core.gram_csr import gram_csr
+from kernelrules.kernels.matrix import refuse_overflow, require_kernel
+
+__all__ = ["KernelValues", "product", "resolve"]
+
+_SMALL = 1024  # points up to which float64 costs nothing worth saving
+_DENSE_FROM = 0.05  # share of entries from which sparse rows are computed faster as dense ones
+_BLOCK = 256  # rows of a callable kernel made at a time
+_ASYMMETRY = 1e-6  # of a given matrix, relative to its largest entry, that passes for rounding
+
+
+def resolve(kernel: Any, x: Any) -> Any:
+    """The kernel with gamma as a number; a callable stays what it is."""
+    if callable(kernel) and not isinstance(kernel, kernels.Kernel):
+        return kernel
+    require_kernel(kernel)
+    return kernel.resolve_checked(x)
+
+
+def is_callable(kernel: Any) -> bool:
+    """Whether the kernel is a function of the user's."""
+    return not isinstance(kernel, kernels.Kernel)
+
+
+def _plain(x: Any) -> Any:
+    return x.toscipy() if isinstance(x, check.Csr) else x
+
+
+def _ask(kernel: Callable[[Any, Any], Any], x: Any, z: Any) -> np.ndarray:
+    """Values of a callable kernel, checked."""
+    values = np.asarray(kernel(_plain(x), _plain(z)))
+    shape = (x.shape[0], z.shape[0])
+    if values.shape != shape:
+        raise ValueError(f"kernel(X, Z) gave an array of shape {values.shape} for {shape[0]} and {shape[1]} rows")
+    return check.matrix(values, "kernel(X, Z)", dtype=np.float64)
+
+
+def take(x: Any, chosen: np.ndarray) -> Any:
+    """Some rows of dense or sparse data."""
+    return x.take(chosen) if isinstance(x, check.Csr) else x[chosen]
+
+
+def product(
+    x: Any, z: Any, kernel: Any, coefficients: np.ndarray, n_threads: int, tick: Any = None, wanted: Any = None
+) -> np.ndarray:
+    """k(x, z) · coefficientsᵀ by blocks, in the type of x; (n, n_columns) in float64."""
+    coefficients = np.ascontiguousarray(coefficients, dtype=np.float64)
+    out = np.zeros((x.shape[0], len(coefficients)))
+    if not out.size or z.shape[0] == 0:
+        return out
+    if is_callable(kernel):
+        for start in range(0, x.shape[0], _BLOCK):
+            block = take(x, np.arange(start, min(start + _BLOCK, x.shape[0])))
+            out[start : start + _BLOCK] = _ask(kernel, block, z) @ coefficients.T
+        return out
+    if isinstance(kernel, kernels.Linear):
+        a, b = _plain(x), _plain(z)
+        return np.asarray(a @ (b.T @ coefficients.T), dtype=np.float64)
+    if isinstance(x, check.Csr) or isinstance(z, check.Csr):
+        a, b = (m if isinstance(m, check.Csr) else check.sparse_rows(m) for m in (x, z))
+        a, b = check.fewer_columns(a, b)
+        threads = parallel.enough_threads(n_threads, x.shape[0] * z.shape[0] * 4.0)
+        apply.apply_csr(a, b, b.columns(), kernel.core(), np.empty(1, x.dtype), coefficients, out, threads, tick)
+    else:
+        threads = parallel.enough_threads(n_threads, x.shape[0] * z.shape[0] * (2 + x.shape[1] / 16))
+        apply.apply_dense(x, z, kernel.core(), coefficients, out, threads, tick, wanted)
+    return out
+
+
+class KernelValues:
+    """Rows for the solver, and exact products, of one kernel on one set of points.
+
+    Parameters
+    ----------
+    x : ndarray or Csr
+        The points, checked; for `Precomputed` the square matrix.
+    kernel : Kernel or callable
+        With gamma as a number.
+    n_threads : int
+        To use.
+    cache_mb : float or None
+        Memory for kernel values; None: a quarter of what is free.
+    tick : callable or None
+        Told of progress in a large matrix.
+    ready : bool
+        Whether to prepare rows at once.
+    """
+
+    def __init__(
+        self,
+        x: Any,
+        kernel: Any,
+        n_threads: int,
+        cache_mb: float | None = None,
+        tick: Any = None,
+        ready: bool = True,
+    ) -> None:
+        self.x, self.kernel, self.n_threads, self.tick = x, kernel, n_threads, tick
+        self.given = isinstance(kernel, kernels.Precomputed)
+        self.budget = check.free_memory() // 4 if cache_mb is None else int(cache_mb * 2**20)
+        self.n = x.shape[0]
+        if self.given:
+            self._require_kernel_matrix()
+        elif not is_callable(kernel):
+            refuse_overflow(x if x.dtype == np.float64 else x.astype(np.float64), None, kernel)
+        self.squares = None
+        self.rows = self._find_rows(narrow=self._bounded() and self.n > _SMALL) if ready else None
+
+    @classmethod
+    def only_products(cls, x: Any, kernel: Any, n_threads: int) -> KernelValues:
+        """For exact products, without rows."""
+        return cls(x, kernel, n_threads, ready=False)
+
+    @classmethod
+    def from_distances(cls, x: Any, kernel: kernels.RBF, n_threads: int, tick: Any = None) -> KernelValues:
+        """With all squared distances, float32, so that `with_gamma` can make matrices of several gammas from them."""
+        self = cls(x, kernel, n_threads, tick=tick, ready=False)
+        data, columns = self._working_data(np.dtype(np.float32))
+        if columns is None:
+            self.squares = np.empty((self.n, self.n), dtype=np.float32)
+            distances_dense(data, self.squares, n_threads, tick)
+        return self
+
+    def with_gamma(self, kernel: kernels.RBF) -> KernelValues | None:
+        """Values of the kernel with another gamma, from the distances; None where there are none (sparse data)."""
+        if self.squares is None:
+            return None
+        other = KernelValues(self.x, kernel, self.n_threads, tick=self.tick, ready=False)
+        matrix = np.empty_like(self.squares)
+        exp_of_distances(self.squares, kernel.gamma, matrix, self.n_threads)
+        other.rows = rows.whole_matrix(matrix, np.ones(self.n, dtype=np.float32), self.n_threads)
+        return other
+
+    def _bounded(self) -> bool:
+        return isinstance(self.kernel, (kernels.RBF, kernels.Laplacian, kernels.Sigmoid))
+
+    def _require_kernel_matrix(self) -> None:
+        x = self.x
+        if x.shape[0] != x.shape[1]:
+            raise ValueError(f"X must be square to be a kernel matrix of its points, got shape {x.shape}")
+        if isinstance(x, check.Csr):
+            self.x = x = x.toscipy().toarray()
+        size = float(np.abs(x).max(initial=0.0))
+        for start in range(0, self.n, _BLOCK):
+            part = x[start : start + _BLOCK]
+            difference = np.abs(part - x[:, start : start + _BLOCK].T)
+            if difference.size and difference.max() > _ASYMMETRY * size:
+                i, j = np.unravel_index(difference.argmax(), difference.shape)
+                raise ValueError(
+                    f"X is not symmetric, so no kernel matrix: at ({start + i}, {j}) by {difference.max()}"
+                )
+
+    def _find_rows(self, narrow: bool) -> rows.KernelRows:
+        """What the solver reads: as described above."""
+        if isinstance(self.kernel, kernels.Linear):
+            x = self.x.astype(np.float64)
+            if isinstance(x, check.Csr):
+                x, _ = check.fewer_columns(x, None)
+            return rows.linear_products(x, self.diagonal(np.float64), self.n_threads)
+        dtype = np.dtype(np.float32 if narrow else np.float64)
+        if self.given:
+            matrix = self.x if self.x.dtype == np.float64 else self.x.astype(np.float64)
+            return rows.whole_matrix(matrix, np.diagonal(matrix).copy(), self.n_threads)
+        fits = self.n * self.n * dtype.itemsize <= self.budget or self.n <= 2
+        n_slots = max(2, self.budget // (self.n * dtype.itemsize))
+        if is_callable(self.kernel):
+            return self._callable_rows(fits, n_slots)
+        x, columns = self._working_data(dtype)
+        if not fits:
+            diagonal = self.diagonal(dtype)
+            return rows.cached_rows(x, columns, self.kernel.core(), diagonal, n_slots, self.n_threads)
+        matrix = np.empty((self.n, self.n), dtype=dtype)
+        if columns is None:
+            threads = parallel.enough_threads(self.n_threads, self.n * self.n * (2 + x.shape[1] / 16))
+            gram_dense(x, None, self.kernel.core(), matrix, threads, self.tick, True)
+        else:
+            threads = parallel.enough_threads(self.n_threads, self.n * self.n * 4.0)
+            gram_csr(x, None, columns, x.shape[1], self.kernel.core(), matrix, threads, self.tick, True)
+        return rows.whole_matrix(matrix, np.diagonal(matrix).copy(), self.n_threads)
+
+    def _callable_rows(self, fits: bool, n_slots: int) -> rows.KernelRows:
+        kernel, x = self.kernel, self.x
+        if fits:
+            matrix = np.ascontiguousarray(_ask(kernel, x, x))
+            return rows.whole_matrix(matrix, np.diagonal(matrix).copy(), self.n_threads)
+
+        def supply(wanted: Any, out: Any) -> None:
+            np.asarray(out)[...] = _ask(kernel, take(x, np.asarray(wanted)), x)
+
+        return rows.supplied_rows(supply, self.diagonal(np.float64), n_slots)
+
+    def _working_data(self, dtype: np.dtype) -> tuple[Any, Any]:
+        """The data in the rows' type, moved to their centre where the kernel does not see that, and their columns."""
+        x = self.x
+        if isinstance(x, check.Csr):
+            if len(x.data) < _DENSE_FROM * self.n * x.shape[1]:
+                x, _ = check.fewer_columns(x, None)
+                x = x.astype(dtype)
+                return x, x.columns()
+            x = x.toscipy().toarray()
+        if dtype == x.dtype:
+            return x, None
+        if isinstance(self.kernel, (kernels.RBF, kernels.Laplacian)):
+            return (x - x.mean(axis=0, dtype=np.float64)).astype(dtype), None
+        return x.astype(dtype), None
+
+    def diagonal(self, dtype: Any) -> np.ndarray:
+        """k(x, x) of every point."""
+        if is_callable(self.kernel):
+            values = np.empty(self.n, dtype=dtype)
+            for i in range(self.n):
+                one = take(self.x, np.array([i]))
+                values[i] = _ask(self.kernel, one, one)[0, 0]
+        else:
+            values = kernels.diagonal(_plain(self.x), self.kernel).astype(dtype)
+        if not np.isfinite(values).all():
+            raise ValueError("kernel values overflow float64: scale the data, or take a smaller gamma or degree")
+        return np.ascontiguousarray(values)
+
+    def use_float64(self) -> None:
+        """Give up narrow rows, for problems that turn out to need more digits."""
+        self.rows = None  # the narrow matrix goes before the wide one comes
+        self.rows = self._find_rows(narrow=False)
+
+    def rough_product(self, beta: np.ndarray, points: np.ndarray | None = None) -> np.ndarray:
+        """K·beta from what is at hand, at all points or at some, which ascend."""
+        if not self._has_whole():
+            everywhere = self.exact_product(beta[None, :])[0]
+            return everywhere if points is None else everywhere[points]
+        return self._from_rows(beta, points)
+
+    def exact_product(self, betas: np.ndarray, wanted: Any = None) -> np.ndarray:
+        """K·betaᵀ in float64, (n_machines, n); of each machine only the parts that are wanted."""
+        if self._has_whole() and not self.rows.single:
+            return np.array([self._from_rows(beta) for beta in betas])
+        used = np.flatnonzero(betas.any(axis=0))
+        x = self.x.astype(np.float64, copy=False) if not isinstance(self.x, check.Csr) else self.x.astype(np.float64)
+        if self.given:
+            return np.ascontiguousarray((x[:, used] @ betas[:, used].T).T)
+        values = product(x, take(x, used), self.kernel, betas[:, used], self.n_threads, self.tick, wanted)
+        return np.ascontiguousarray(values.T)
+
+    def _has_whole(self) -> bool:
+        return self.rows is not None and self.rows.kind != rows.CACHED_KIND
+
+    def _from_rows(self, beta: np.ndarray, points: np.ndarray | None = None) -> np.ndarray:
+        runs = [(0, self.n)]
+        if points is not None:
+            ends = np.flatnonzero(np.diff(points) != 1) + 1
+            runs = [(int(run[0]), len(run)) for run in np.split(points, ends) if len(run)]
+        out = np.zeros(sum(length for _, length in runs))
+        rows.multiply(self.rows, np.ascontiguousarray(beta, dtype=np.float64), out, runs)
+        return out
