@@ -34,7 +34,19 @@ COMPILE_ARGS = ["-O3", "-g0", "-fno-math-errno"]
 # Fused multiply-adds make the vectorised kernels fast; elsewhere they would break error-free sums.
 CONTRACT = {"core.simd": "-ffp-contract=fast"}
 HEADERS = [str(p) for p in sorted(Path("kernelrules").rglob("*.h"))]
-MODULES = ["core.status", "core.simd", "core.machine", "core.finite", "core.gram", "core.gram_csr", "core.rows", "core.smo", "core.apply", "cython_api"]
+MODULES = [
+    "core.status",
+    "core.simd",
+    "core.machine",
+    "core.finite",
+    "core.gram",
+    "core.gram_csr",
+    "core.rows",
+    "core.smo",
+    "core.smo_source",
+    "core.apply",
+    "cython_api",
+]
 
 
 def extension(name):

@@ -11,6 +11,8 @@ cdef extern from "kernelrules/api.h" nogil:
     ctypedef enum kr_status:
         KR_OK
         KR_MAX_ITER
+        KR_STALLED
+        KR_STOPPED
         KR_NO_MEMORY
         KR_BAD_ARGUMENT
         KR_CALLBACK
@@ -32,6 +34,35 @@ cdef extern from "kernelrules/api.h" nogil:
         void *state
         int (*fill)(void *state, const Py_ssize_t *rows, Py_ssize_t n_rows, double *out) noexcept nogil
 
+    ctypedef struct kr_smo_problem:
+        Py_ssize_t n_points
+        Py_ssize_t n_variables
+        Py_ssize_t split
+        const double *diagonal
+        const double *linear
+        const double *lower
+        const double *upper
+        double kink
+
+    ctypedef struct kr_smo_state:
+        double *a
+        double *gradient
+
+    ctypedef struct kr_smo_report:
+        double objective
+        double violation
+        double offset[2]
+        Py_ssize_t n_steps
+        Py_ssize_t n_rows
+
+    ctypedef struct kr_smo_options:
+        double tol
+        Py_ssize_t max_steps
+        size_t cache_bytes
+        int n_threads
+        int (*proceed)(void *context, const kr_smo_report *report) noexcept nogil
+        void *context
+
 # The API version of the installed package; KR_API_VERSION is the one a caller was compiled with.
 cdef int kr_api_version() noexcept nogil
 
@@ -48,3 +79,11 @@ cdef int kr_gram(const double *x, Py_ssize_t n_x, Py_ssize_t stride_x, const dou
 cdef int kr_gram_f(const float *x, Py_ssize_t n_x, Py_ssize_t stride_x, const float *z, Py_ssize_t n_z,
                    Py_ssize_t stride_z, Py_ssize_t n_features, const kr_kernel *kernel, float *out,
                    Py_ssize_t stride_out, int n_threads) noexcept nogil
+
+# Solves a dual problem (described in api.h) whose kernel is seen through rows only. state.a holds a start that keeps
+# the bounds, and all zeros will often do; the sums of its groups are the constraint. Returns KR_OK where the violation
+# came to tol, KR_MAX_ITER, KR_STALLED or KR_STOPPED where it did not, and then state and report stand as for KR_OK; or
+# an error, a negative status of the source's own included, and then they hold nothing. The gradient is made anew from
+# kernel rows at the end.
+cdef int kr_smo_solve(const kr_row_source *source, const kr_smo_problem *problem, const kr_smo_options *options,
+                      kr_smo_state *state, kr_smo_report *report) noexcept nogil

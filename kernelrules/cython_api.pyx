@@ -1,6 +1,7 @@
 """The public C-level surface: each function forwards to the core. The contract is in cython_api.pxd."""
 
 from kernelrules.core cimport status as core_status
+from kernelrules.core cimport smo_source
 from kernelrules.core.gram cimport fill_gram
 
 
@@ -24,3 +25,11 @@ cdef int kr_gram_f(const float *x, Py_ssize_t n_x, Py_ssize_t stride_x, const fl
                    Py_ssize_t stride_out, int n_threads) noexcept nogil:
     return fill_gram(x, n_x, stride_x, z, n_z, stride_z, n_features, <const core_status.kr_kernel *> kernel, out,
                      stride_out, n_threads)
+
+
+cdef int kr_smo_solve(const kr_row_source *source, const kr_smo_problem *problem, const kr_smo_options *options,
+                      kr_smo_state *state, kr_smo_report *report) noexcept nogil:
+    return smo_source.solve_source(
+        <const smo_source.kr_row_source *> source, <const smo_source.kr_smo_problem *> problem,
+        <const smo_source.kr_smo_options *> options, <smo_source.kr_smo_state *> state,
+        <smo_source.kr_smo_report *> report)

@@ -1,4 +1,4 @@
-"""Other compiled code calls the Gram functions: an outside package built against the installed one, from Cython and
+"""Other compiled code calls the Gram functions and the solver: an outside package built against the installed one, from Cython and
 from C; numba, cffi and ctypes by address."""
 
 import ctypes
@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernelrules import cython_api, kernels
+from kernelrules import cython_api, kernels, svm
 
 PROJECT = Path(__file__).with_name("cimport_project")
 
@@ -44,7 +44,7 @@ def outside(tmp_path_factory):
     assert done.returncode == 0, done.stdout + done.stderr
 
     def call(expression):
-        code = f"import numpy as np; from outside import cython_caller, c_caller; print(repr({expression}))"
+        code = f"import numpy as np; from outside import cython_caller, c_caller, string_svm; print(repr({expression}))"
         result = subprocess.run(
             [sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=False, env=os.environ
         )
@@ -56,7 +56,7 @@ def outside(tmp_path_factory):
 
 def test_cimported_functions(outside):
     compiled, installed = outside("cython_caller.versions()")
-    assert compiled == installed == 1
+    assert compiled == installed == 2
     data = "np.random.default_rng(0).normal(size=(300, 5))"
     for threads in (1, 2):
         got = outside(f"cython_caller.rbf({data}, 0.3, {threads}).tolist()")
@@ -84,6 +84,43 @@ def test_c_through_the_header(outside):
     assert outside("c_caller.gram_of_line(0, 0.5)") == []
     with pytest.raises(AssertionError, match="an argument is out of range"):
         outside("c_caller.gram_of_line(2, -1.0)")
+
+
+WORDS = [a + b + c for a in ("ka", "to", "mi") for b in ("ba", "na", "ru") for c in ("ka", "lo", "shi", "na")]
+SIGNS = [1 if "ba" in word or word.endswith("shi") else -1 for word in WORDS]
+
+
+def spectrum(u, v, length=2):
+    pieces = [[w[i : i + length] for i in range(len(w) - length + 1)] for w in (u, v)]
+    return sum(a == b for a in pieces[0] for b in pieces[1])
+
+
+def word_matrix():
+    K = np.array([[spectrum(u, v) for v in WORDS] for u in WORDS], dtype=float)
+    return K / np.sqrt(np.outer(np.diag(K), np.diag(K)))
+
+
+@pytest.mark.parametrize("cache_bytes", [0, 1])
+def test_svm_with_a_string_kernel(outside, cache_bytes):
+    """A row source from Cython gives the machine that svc finds on the whole matrix; with room for two rows too."""
+    got = outside(f"string_svm.classify({WORDS!r}, {SIGNS!r}, 2.0, cache_bytes={cache_bytes})")
+    K = word_matrix()
+    model = svm.svc(K, SIGNS, C=2.0, kernel=kernels.Precomputed(), tol=1e-6)
+    a = np.array(got["coefficients"])
+    np.testing.assert_allclose(got["objective"], -model.certificate.dual, rtol=1e-6)
+    np.testing.assert_allclose(0.5 * a @ K @ a - np.abs(a).sum(), got["objective"], rtol=1e-12)
+    np.testing.assert_allclose(K @ a + got["offset"], svm.decision(model, K), atol=1e-5)
+    assert abs(a.sum()) < 1e-12
+    assert got["violation"] <= 1e-6
+    assert got["calls"] <= got["rows"]
+
+
+def test_svm_from_c(outside):
+    slope, offset, questions = outside("c_caller.svm_of_line(20, 8, 100.0)")
+    np.testing.assert_allclose([slope, offset], [2.0, -15.0], atol=1e-6)  # 7 at -1, 8 at +1
+    assert questions >= 1
+    with pytest.raises(AssertionError, match="an argument is out of range"):
+        outside("c_caller.svm_of_line(0, 0, 1.0)")
 
 
 def test_header_compiles_as_plain_c_and_c_plus_plus(tmp_path):

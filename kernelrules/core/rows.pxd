@@ -41,7 +41,7 @@ cdef struct Store:
     # CACHED: a ring of slots; a new batch takes the next ones
     DensePlan *dense            # who computes rows: one of these three
     SparsePlan *sparse
-    kr_row_source *source
+    const kr_row_source *source
     void *slots
     Py_ssize_t n_slots
     Py_ssize_t head
@@ -56,6 +56,8 @@ cdef struct Store:
     Py_ssize_t *starts
     Py_ssize_t n_entries        # that order has room for
 
+cdef int make_slots(Store *store, Py_ssize_t n_slots, Py_ssize_t itemsize) noexcept nogil
+cdef void free_slots(Store *store) noexcept nogil
 cdef int find_rows(Store *store, const Py_ssize_t *points, Py_ssize_t n, const real_t **rows) noexcept nogil
 cdef int find_block(Store *store, const Py_ssize_t *points, Py_ssize_t n, const real_t **rows, const Py_ssize_t *before,
                     const real_t *old, Py_ssize_t n_old, real_t *block) noexcept nogil

@@ -292,10 +292,7 @@ cdef class KernelRows:
             free_plan(&self.dense)
         if self.store.sparse != NULL:
             gram_csr.free_plan(&self.sparse)
-        free(self.store.slots)
-        free(self.store.slot_of)
-        free(self.store.point_in)
-        free(self.store.missing)
+        free_slots(&self.store)
         free(self.store.change)
         free(self.store.order)
         free(self.store.starts)
@@ -329,7 +326,8 @@ cdef int start(KernelRows rows, StoreKind kind, Py_ssize_t n, int n_threads, con
     return 0
 
 
-cdef int make_slots(Store *store, Py_ssize_t n_slots, Py_ssize_t itemsize) except -1:
+cdef int make_slots(Store *store, Py_ssize_t n_slots, Py_ssize_t itemsize) noexcept nogil:
+    """Room for rows to be kept. free_slots() must follow."""
     cdef Py_ssize_t n = store.n, i
     n_slots = min(n_slots, n)
     store.n_slots = n_slots
@@ -338,12 +336,19 @@ cdef int make_slots(Store *store, Py_ssize_t n_slots, Py_ssize_t itemsize) excep
     store.point_in = <Py_ssize_t *> malloc(n_slots * sizeof(Py_ssize_t))
     store.missing = <Py_ssize_t *> malloc(n * sizeof(Py_ssize_t))
     if store.slots == NULL or store.slot_of == NULL or store.point_in == NULL or store.missing == NULL:
-        raise MemoryError("working memory could not be allocated")
+        return NO_MEMORY
     for i in range(n):
         store.slot_of[i] = -1
     for i in range(n_slots):
         store.point_in[i] = -1
-    return 0
+    return OK
+
+
+cdef void free_slots(Store *store) noexcept nogil:
+    free(store.slots)
+    free(store.slot_of)
+    free(store.point_in)
+    free(store.missing)
 
 
 def whole_matrix(const real_t[:, :] matrix, const real_t[::1] diagonal, int n_threads):
@@ -378,7 +383,7 @@ def cached_rows(x, columns, kernel, const real_t[::1] diagonal, Py_ssize_t n_slo
         gram_csr.read_rows(&rows.sparse.columns, columns, n, &diagonal[0])
         status = gram_csr.make_plan(&rows.sparse, level, &diagonal[0])
     raise_for_status(status)
-    make_slots(&rows.store, n_slots, sizeof(real_t))
+    raise_for_status(make_slots(&rows.store, n_slots, sizeof(real_t)))
     rows.kept = (x, columns, diagonal)
     return rows
 
@@ -390,7 +395,7 @@ def supplied_rows(supplier, const double[::1] diagonal, Py_ssize_t n_slots):
     rows.supplier = supplier
     rows.source.state, rows.source.fill = <void *> rows, ask_python
     rows.store.source = &rows.source
-    make_slots(&rows.store, n_slots, sizeof(double))
+    raise_for_status(make_slots(&rows.store, n_slots, sizeof(double)))
     rows.kept = diagonal
     return rows
 

@@ -4,6 +4,9 @@ from kernelrules.core.rows cimport Segment, Store
 from kernelrules.core.types cimport real_t
 
 
+cdef enum:
+    GROUPS = 2                  # most sums that are kept
+
 cdef enum Outcome:
     MORE                        # the budget of steps was used up
     SOLVED                      # the violation is at most tol
@@ -26,6 +29,12 @@ cdef struct Dual:               # one problem and where its solution stands; arr
     Outcome outcome
     int status
 
+cdef struct Best:               # in one group
+    double up
+    double low
+    Py_ssize_t variable         # of `up`
+    Py_ssize_t point
+
 cdef struct Work:               # memory of the solver, kept between its rounds
     Py_ssize_t size             # most points in a working set
     Py_ssize_t n_members        # points in it now
@@ -47,5 +56,7 @@ cdef struct Work:               # memory of the solver, kept between its rounds
 cdef int start_work(Work *work, const Dual *dual, const Store *store, Py_ssize_t itemsize) noexcept nogil
 cdef void free_work(Work *work) noexcept nogil
 cdef void set_masks(Dual *dual) noexcept nogil
+cdef int scan_all(Dual *dual, const void *simd, const real_t *row_i, const real_t *row_j, double step,
+                  Best *best) noexcept nogil
 cdef void advance(Dual *dual, Store *store, Work *work, double tol, Py_ssize_t n_steps,
                   const real_t *example) noexcept nogil

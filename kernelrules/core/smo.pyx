@@ -37,7 +37,6 @@ cdef enum:
     WORKING = 2048              # points of a working set whose rows are computed
     NARROW = 512                # and of one whose products are: they cost much, and their block stays in cache
     ARRAYS = 7                  # of the local problem
-    GROUPS = 2
 
 cdef double LOCAL = 0.1         # a working set is solved until its violation is this part of the whole's
 
@@ -68,13 +67,6 @@ cdef inline double ground(const Dual *dual, Py_ssize_t v) noexcept nogil:
 
 
 # ---- all variables together ------------------------------------------------------------------------------------
-
-cdef struct Best:                   # in one group
-    double up
-    double low
-    Py_ssize_t variable             # of `up`
-    Py_ssize_t point
-
 
 cdef int scan_all(Dual *dual, const void *simd, const real_t *row_i, const real_t *row_j, double step,
                   Best *best) noexcept nogil:

@@ -4,6 +4,8 @@ cdef extern from "kernelrules/api.h" nogil:
     cpdef enum Status "kr_status":
         OK "KR_OK"
         MAX_ITER "KR_MAX_ITER"
+        STALLED "KR_STALLED"
+        STOPPED "KR_STOPPED"
         NO_MEMORY "KR_NO_MEMORY"
         BAD_ARGUMENT "KR_BAD_ARGUMENT"
         CALLBACK "KR_CALLBACK"

@@ -7,6 +7,10 @@ cdef const char *status_text(int status) noexcept nogil:
         return b"done"
     if status == MAX_ITER:
         return b"stopped by the limit on iterations"
+    if status == STALLED:
+        return b"stopped because rounding left no step to take"
+    if status == STOPPED:
+        return b"stopped on request"
     if status == NO_MEMORY:
         return b"working memory could not be allocated"
     if status == BAD_ARGUMENT:

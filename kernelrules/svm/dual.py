@@ -26,6 +26,7 @@ import numpy as np
 
 from kernelrules.core import apply, smo
 from kernelrules.results import Certificate
+from kernelrules.svm.settings import NEAR
 from kernelrules.svm.values import KernelValues
 
 __all__ = ["Problem", "Solution", "c_svc", "eps_svr", "nu_svc", "nu_svr", "one_class", "solve"]
@@ -181,7 +182,8 @@ def _offsets(problem: Problem, a: np.ndarray, gradient: np.ndarray) -> np.ndarra
     offsets = []
     for members in problem.groups():
         x, g = a[members], gradient[members]
-        can_grow, can_shrink = x < problem.upper[members], x > problem.lower[members]
+        near = NEAR * (problem.upper[members] - problem.lower[members])
+        can_grow, can_shrink = x < problem.upper[members] - near, x > problem.lower[members] + near
         free = can_grow & can_shrink & ((x != 0) | (problem.kink == 0))
         if free.any():
             offsets.append(-(g + slope_up[members])[free].mean())

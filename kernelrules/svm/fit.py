@@ -191,6 +191,8 @@ class Classified:
         """Check and order the data; rows of weight 0 are left out."""
         x = check.matrix(X)
         n, n_features = x.shape
+        if n == 0:
+            raise ValueError("X has no rows")
         classes, codes = check.labels(y, n)
         weight = check.weights(sample_weight, n)
         kept = np.flatnonzero(weight > 0)
@@ -359,10 +361,12 @@ def _rescaled(solution: dual.Solution, nu: float) -> Fitted:
         raise ValueError(
             f"nu = {nu} leaves no margin between the classes (their reduced convex hulls meet): take a larger nu"
         )
-    scaled = Certificate(
-        float(certificate.primal / rho**2), float(certificate.dual / rho**2), float(certificate.gap / rho**2),
-        certificate.kkt, certificate.iterations, certificate.converged,
-    )  # fmt: skip
+    scaled = replace(
+        certificate,
+        primal=float(certificate.primal / rho / rho),
+        dual=float(certificate.dual / rho / rho),
+        gap=float(certificate.gap / rho / rho),
+    )
     return Fitted(solution.beta / rho, solution.intercept / rho, scaled, 1.0 / rho)
 
 

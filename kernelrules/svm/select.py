@@ -30,11 +30,13 @@ _LEAST_C, _MOST_C = 1e-12, 1e12
 
 
 def _costs(Cs: Any) -> np.ndarray:
-    values = [cost(C) for C in np.atleast_1d(np.asarray(Cs, dtype=object)).tolist()]
+    try:
+        given = list(Cs)
+    except TypeError:
+        raise TypeError(f"Cs must be a sequence of numbers, got {Cs!r}") from None
+    values = [cost(C, "Cs") for C in given]
     if not values:
         raise ValueError("Cs is empty")
-    if np.ndim(Cs) > 1:
-        raise ValueError(f"Cs must be one-dimensional, got shape {np.shape(Cs)}")
     return np.array(values)
 
 

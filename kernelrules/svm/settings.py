@@ -16,6 +16,9 @@ from kernelrules.results import Certificate, SVMModel
 __all__ = ["ConvergenceWarning", "NotSeparable", "Settings"]
 
 
+NEAR = 1e-12  # of the distance between its bounds: a variable that near to one is at it, but for rounding
+
+
 class ConvergenceWarning(UserWarning):
     """The solver stopped before the tolerance was reached; the certificate says how good the answer is."""
 
@@ -47,11 +50,11 @@ class Settings:
         object.__setattr__(self, "tick", parallel.ticker(self.callback, "svm"))
 
 
-def cost(C: Any) -> float:
+def cost(C: Any, name: str = "C") -> float:
     """C as a float above 0; infinity, the hard margin, included."""
     if isinstance(C, (float, np.floating)) and math.isinf(C) and C > 0:
         return math.inf
-    return check.positive(C, "C")
+    return check.positive(C, name)
 
 
 def fraction(nu: Any) -> float:
@@ -103,7 +106,9 @@ def fit_sum(a: np.ndarray, limit: np.ndarray, total: float) -> np.ndarray:
     """Values near a within [0, limit] whose sum is `total`: scaled down, or moved towards the limits."""
     a = np.clip(a, 0.0, limit)
     now = a.sum()
-    if now >= total:
-        return a * (total / now) if now > 0 else a
-    room = limit - a
-    return np.minimum(a + room * ((total - now) / room.sum()), limit)
+    if now > total:
+        a *= total / now
+    elif now < total:
+        room = limit - a
+        a = np.minimum(a + room * ((total - now) / room.sum()), limit)
+    return np.where(a > (1 - NEAR) * limit, limit, a)

@@ -185,7 +185,7 @@ def slacks(model: SVMModel, X: Any, y: Any, *, n_threads: int | None = None) -> 
     """
     require_model(model)
     if model.classes is None or len(model.classes) != 2:
-        raise ValueError("slacks are those of a classifier of two classes")
+        raise ValueError("slacks are those of a model of two classes")
     values = all_decisions(model, X, n_threads)[:, 0]
     xi = np.maximum(0.0, 1.0 - signs_of(model, y, len(values)) * values)
     return Slacks(xi, np.where(xi <= 0, 0, np.where(xi < 1, 1, 2)))

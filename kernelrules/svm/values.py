@@ -32,7 +32,7 @@ _ASYMMETRY = 1e-6  # of a given matrix, relative to its largest entry, that pass
 
 def resolve(kernel: Any, x: Any) -> Any:
     """The kernel with gamma as a number; a callable stays what it is."""
-    if callable(kernel) and not isinstance(kernel, kernels.Kernel):
+    if callable(kernel) and not isinstance(kernel, (kernels.Kernel, type)):
         return kernel
     require_kernel(kernel)
     return kernel.resolve_checked(x)
@@ -124,6 +124,7 @@ class KernelValues:
             self._require_kernel_matrix()
         elif not is_callable(kernel):
             refuse_overflow(x if x.dtype == np.float64 else x.astype(np.float64), None, kernel)
+            self.diagonal(np.float64)
         self.squares = None
         self.rows = self._find_rows(narrow=self._bounded() and self.n > _SMALL) if ready else None
 

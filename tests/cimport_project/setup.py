@@ -1,4 +1,4 @@
-"""Two extensions: one cimports kernelrules, the other includes its header. Neither links against it."""
+"""Three extensions: two cimport kernelrules, the third includes its header. None links against it."""
 
 from Cython.Build import cythonize
 from setuptools import Extension, setup
@@ -7,6 +7,7 @@ import kernelrules
 
 include = [kernelrules.get_include()]
 cython_caller = Extension("outside.cython_caller", ["outside/cython_caller.pyx"], include_dirs=include)
+string_svm = Extension("outside.string_svm", ["outside/string_svm.pyx"], include_dirs=include)
 c_caller = Extension("outside.c_caller", ["outside/c_caller.c"], include_dirs=include)
 
-setup(ext_modules=[*cythonize([cython_caller], language_level=3), c_caller])
+setup(ext_modules=[*cythonize([cython_caller, string_svm], language_level=3), c_caller])

@@ -1,4 +1,5 @@
-/* The public C types of kernelrules: status codes, kernels, and suppliers of kernel rows.
+/* The public C types of kernelrules: status codes, kernels, suppliers of kernel rows, and dual problems of kernel
+ * machines.
  *
  * This header is the one list: core/status.pxd, cython_api.pxd and the Python enumerations read it. Structs and codes
  * are final once released; later versions add, and raise KR_API_VERSION. It is plain C and can be read without
@@ -17,12 +18,14 @@ typedef ptrdiff_t Py_ssize_t;
 extern "C" {
 #endif
 
-#define KR_API_VERSION 1
+#define KR_API_VERSION 2
 
 /* What every function returns: < 0 an error, 0 done, > 0 done with a remark. */
 typedef enum kr_status {
     KR_OK = 0,
     KR_MAX_ITER = 1,      /* stopped by the limit on iterations; the result stands, its certificate says how good */
+    KR_STALLED = 2,       /* stopped because rounding left no step to take; the result stands likewise */
+    KR_STOPPED = 3,       /* stopped because the caller's `proceed` asked for it; the result stands likewise */
     KR_NO_MEMORY = -1,    /* working memory could not be had; nothing was written */
     KR_BAD_ARGUMENT = -2, /* a null pointer, a negative size, a stride shorter than a row, a parameter out of range */
     KR_CALLBACK = -3      /* a function that the caller supplied reported failure */
@@ -52,6 +55,54 @@ typedef struct {
     int (*fill)(void *state, const Py_ssize_t *rows, Py_ssize_t n_rows, double *out);
 } kr_row_source;
 
+/* The dual problem of a kernel machine:
+ *
+ *     minimise  1/2 beta' K beta + linear' beta + kink * sum |a_v|
+ *     over      lower <= a <= upper, with the sum of a over each group as it is at the start,
+ *
+ * where beta of point i is a_i, or a_i + a_(n_points + i) where there are twice as many variables as points. Variables
+ * below `split` are one group and the others a second one. With g = K beta + linear, the solution's violation is, over
+ * the groups, the largest of max(-g - slope) over variables that can grow plus max(g + slope) over those that can
+ * shrink; slope is +kink or -kink, the derivative of kink |a| in that direction.
+ *
+ *     C-SVC      linear = -y, 0 <= y a <= C;  one group; start at 0
+ *     eps-SVR    linear = -y, |a| <= C, kink = eps;  one group; start at 0
+ *     one-class  linear = 0, 0 <= a <= 1;  one group; the start's sum is nu n
+ *     nu-SVC     linear = 0, 0 <= y a <= 1;  split after the positive class; the sums are nu n / 2 and -nu n / 2
+ *     nu-SVR     linear = -y, twice as many variables, 0 <= a <= C then -C <= a <= 0;  split = n */
+typedef struct {
+    Py_ssize_t n_points;
+    Py_ssize_t n_variables; /* n_points or 2 n_points */
+    Py_ssize_t split;       /* 1 to n_variables; n_variables: one group */
+    const double *diagonal; /* k(x, x) of every point */
+    const double *linear;   /* of every point */
+    const double *lower;    /* of every variable, <= 0 */
+    const double *upper;    /* of every variable, >= 0 */
+    double kink;            /* >= 0 */
+} kr_smo_problem;
+
+typedef struct {
+    double *a;        /* of every variable. In: a start within the bounds; out: the solution */
+    double *gradient; /* of every point. Out: K beta + linear */
+} kr_smo_state;
+
+typedef struct {
+    double objective;   /* the minimum found */
+    double violation;   /* of the optimality conditions */
+    double offset[2];   /* of each group, the b for which free variables have g + slope + b = 0; 0 where there is none */
+    Py_ssize_t n_steps; /* pairs of variables that were changed */
+    Py_ssize_t n_rows;  /* kernel rows that were asked for */
+} kr_smo_report;
+
+typedef struct {
+    double tol;             /* the violation at which a solution is good enough, > 0 */
+    Py_ssize_t max_steps;   /* 0: ten million, or a hundred a point if that is more */
+    size_t cache_bytes;     /* for kernel rows; 0: 100 MB. At least two rows are kept, whatever it says */
+    int n_threads;          /* of the solver's own work, >= 1; the result does not depend on it */
+    int (*proceed)(void *context, const kr_smo_report *report); /* asked now and then; 0 stops. NULL: never asked */
+    void *context;          /* handed to proceed */
+} kr_smo_options;
+
 /* The exported functions, as pointers: from Cython `cimport kernelrules.cython_api`, from C kr_import() below, from
  * numba, cffi and ctypes by address. Their contract stands in cython_api.pxd. */
 typedef int (*kr_api_version_fn)(void);
@@ -62,6 +113,8 @@ typedef int (*kr_gram_fn)(const double *x, Py_ssize_t n_x, Py_ssize_t stride_x, 
 typedef int (*kr_gram_f_fn)(const float *x, Py_ssize_t n_x, Py_ssize_t stride_x, const float *z, Py_ssize_t n_z,
                             Py_ssize_t stride_z, Py_ssize_t n_features, const kr_kernel *kernel, float *out,
                             Py_ssize_t stride_out, int n_threads);
+typedef int (*kr_smo_solve_fn)(const kr_row_source *source, const kr_smo_problem *problem,
+                               const kr_smo_options *options, kr_smo_state *state, kr_smo_report *report);
 
 #ifdef Py_PYTHON_H
 
@@ -70,6 +123,7 @@ typedef struct {
     kr_status_text_fn status_text;
     kr_gram_fn gram;
     kr_gram_f_fn gram_f;
+    kr_smo_solve_fn smo_solve;
 } kr_api;
 
 /* The address of one function, or NULL with a Python error set if it is absent or has another signature. */
@@ -102,7 +156,11 @@ static inline int kr_import(kr_api *api)
             table, "kr_gram_f",
             "int (float const *, Py_ssize_t, Py_ssize_t, float const *, Py_ssize_t, Py_ssize_t, Py_ssize_t, "
             "kr_kernel const *, float *, Py_ssize_t, int)");
-        status = api->gram_f == NULL ? -1 : 0;
+        api->smo_solve = api->gram_f == NULL ? NULL : (kr_smo_solve_fn)kr_import_function(
+            table, "kr_smo_solve",
+            "int (kr_row_source const *, kr_smo_problem const *, kr_smo_options const *, kr_smo_state *, "
+            "kr_smo_report *)");
+        status = api->smo_solve == NULL ? -1 : 0;
     }
     Py_XDECREF(table);
     Py_XDECREF(module);
