@@ -81,7 +81,8 @@ def merged(old, new):
     if isinstance(old, dict):
         return {**new, **{key: merged(value, new.get(key, value)) for key, value in old.items()}}
     if isinstance(old, list):  # additions may stand between what there was, if that keeps its order
-        return new if [line for line in new if line in old] == old else old
+        in_order = [line for line in new if line in old] == old
+        return new if in_order else old + [line for line in new if line not in old]
     return old
 
 
