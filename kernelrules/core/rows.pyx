@@ -28,6 +28,13 @@ cdef extern from "Python.h":
 
 cdef enum:
     PART = 1024             # points whose gradients are changed together, in second-level cache
+    WORTH = 200000          # nanoseconds of work that are worth a thread
+
+
+cdef int threads_for(const Store *store, double nanoseconds) noexcept nogil:
+    """Threads that pay for so much work: waiting for one that a busy machine keeps from running costs more than a
+    fraction of a millisecond saves."""
+    return <int> max(1.0, min(<double> store.n_threads, nanoseconds / WORTH))
 
 
 # ---- rows ------------------------------------------------------------------------------------------------------
@@ -162,7 +169,7 @@ cdef int products_block(Store *store, const Py_ssize_t *points, Py_ssize_t n, co
     cdef kr_kernel linear
     cdef Py_ssize_t i, j, p = data.n_features
     cdef double *gathered
-    cdef int status = OK
+    cdef int status = OK, n_threads
     if data.indices == NULL:
         linear.kind, linear.degree, linear.gamma, linear.coef0 = LINEAR, 0, 1.0, 0.0
         gathered = <double *> malloc(n * p * sizeof(double))
@@ -170,13 +177,15 @@ cdef int products_block(Store *store, const Py_ssize_t *points, Py_ssize_t n, co
             return NO_MEMORY
         for i in range(n):
             memcpy(gathered + i * p, data.data + points[i] * data.stride, p * sizeof(double))
-        status = fill_gram(gathered, n, p, <const double *> NULL, 0, 0, p, &linear, block, n, store.n_threads)
+        status = fill_gram(gathered, n, p, <const double *> NULL, 0, 0, p, &linear, block, n,
+                           threads_for(store, n * n * (0.5 + 0.02 * p)))
         free(gathered)
         return status
     status = sort_entries(store, points, n)
     if status != OK:
         return status
-    for i in prange(n, num_threads=store.n_threads, schedule="dynamic", chunksize=8):
+    n_threads = threads_for(store, n * <double> n * 5)
+    for i in prange(n, num_threads=n_threads, schedule="dynamic", chunksize=8):
         if before[i] < 0:
             sparse_products(store, points[i], n, block + i * n)
         else:
@@ -195,13 +204,14 @@ cdef int find_block(Store *store, const Py_ssize_t *points, Py_ssize_t n, const 
                     const real_t *old, Py_ssize_t n_old, real_t *block) noexcept nogil:
     """block[i, j] = k of points i and j. `rows` is what find_rows gave; `before` and `old` are as in products_block."""
     cdef Py_ssize_t i
+    cdef int n_threads = threads_for(store, n * <double> n)
     if store.kind == PRODUCTS:
         if real_t is double:
             store.n_computed += n
             return products_block(store, points, n, before, old, n_old, block)
         else:
             return BAD_ARGUMENT
-    for i in prange(n, num_threads=store.n_threads, schedule="static"):
+    for i in prange(n, num_threads=n_threads, schedule="static"):
         gather_row(rows[i], points, n, block + i * n)
     return OK
 
@@ -240,8 +250,10 @@ cdef void add_change(Store *store, const Py_ssize_t *points, const double *coeff
     cdef const Data *data = &store.data
     cdef const double *features
     cdef Py_ssize_t i, part, n_parts, length
-    cdef int s
+    cdef double each = 0.3 * n
+    cdef int s, n_threads
     if store.kind == PRODUCTS:
+        each = 0.2 * data.n_features if data.indices == NULL else 100.0
         memset(store.change, 0, data.n_features * sizeof(double))
         for i in range(n):
             if data.indices == NULL:
@@ -252,7 +264,8 @@ cdef void add_change(Store *store, const Py_ssize_t *points, const double *coeff
     for s in range(n_segments):
         n_parts = (segments[s].n + PART - 1) // PART
         length = segments[s].n
-        for part in prange(n_parts, num_threads=store.n_threads, schedule="static"):
+        n_threads = threads_for(store, length * each)
+        for part in prange(n_parts, num_threads=n_threads, schedule="static"):
             if store.kind == PRODUCTS:
                 products_part(store, &segments[s], part * PART, min((part + 1) * PART, length), gradient)
             else:

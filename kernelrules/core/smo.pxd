@@ -50,8 +50,16 @@ cdef struct Work:               # memory of the solver, kept between its rounds
     void *old_block
     void *diagonal
     void *gains
-    Segment *segments
+    Segment *segments           # of the local problem
+    int *origins                # which of the whole problem's each was cut from
     double *numbers             # seven arrays of the local problem
+    # a whole matrix: the problem shrunk to the points that matter
+    bint shrunk
+    Dual local
+    Py_ssize_t until_check      # steps until the next look at which points matter
+    char *keep                  # those
+    char *present               # rows of the block that were gathered
+    double *pending             # changes of beta that gradients outside the local problem have not seen
 
 cdef int start_work(Work *work, const Dual *dual, const Store *store, Py_ssize_t itemsize) noexcept nogil
 cdef void free_work(Work *work) noexcept nogil

@@ -8,8 +8,10 @@ grow while up_v = -(slope of the kink) is finite and shrink while low_v is; the 
 of max(up - g) + max(low + g), and the problem is solved when it is at most tol.
 
 A step takes the variable i that wants most to grow and its partner j of second-order selection, and moves both to the
-best point between their bounds and kinks. Where the matrix is in memory that is done on all variables. Otherwise each
-round takes the points that violate most, solves their small problem, and changes the gradient of all others once.
+best point between their bounds and kinks. Where the matrix is in memory that is done on all variables, later on those
+that are free or violate: the problem is shrunk, its part of the matrix gathered row by row when used, and gradients of
+the others are brought up to date when the small problem is solved. Without the matrix each round takes the points that
+violate most, solves their small problem, and changes the gradient of all others once.
 
 Invariant: the sums of the groups never change, every a stays within its bounds, and the path of iterates depends on
 neither the number of threads nor on how the work is cut into slices.
@@ -21,7 +23,7 @@ from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memset
 
 from kernelrules.core.gram cimport better_step
-from kernelrules.core.rows cimport CACHED, PRODUCTS, WHOLE, KernelRows, add_change, find_block, find_rows
+from kernelrules.core.rows cimport CACHED, PRODUCTS, WHOLE, KernelRows, add_change, find_block, find_rows, gather_row
 from kernelrules.core.simd cimport KR_NEVER, KR_NOTHING, descend, kr_scan, partner, pick
 from kernelrules.core.status cimport NO_MEMORY, OK
 from kernelrules.core.types cimport real_t
@@ -37,7 +39,11 @@ cdef enum:
     WORKING = 2048              # points of a working set whose rows are computed
     NARROW = 512                # and of one whose products are: they cost much, and their block stays in cache
     ARRAYS = 7                  # of the local problem
+    CHECK = 500                 # least steps between two looks at which points matter
+    SMALL = 1024                # points below which shrinking saves nothing
 
+cdef double SHRINK = 0.7        # a problem is shrunk further when this part of it, or less, matters
+cdef double COARSE = 10.0       # times tol, to which a shrunk problem is solved before all points are looked at again
 cdef double LOCAL = 0.1         # a working set is solved until its violation is this part of the whole's
 
 
@@ -113,8 +119,27 @@ cdef double move_pair(Dual *dual, Py_ssize_t i, Py_ssize_t j, double curve) noex
     return step
 
 
-cdef Outcome solve_all(Dual *dual, const void *simd, const real_t *matrix, Py_ssize_t stride, const real_t *diagonal,
-                       real_t *gains, double tol, Py_ssize_t n_steps) noexcept nogil:
+cdef struct View:                   # kernel rows of a problem's points
+    const void *matrix
+    Py_ssize_t stride
+    const void *source              # where rows are gathered from when they are used; NULL: all are there
+    Py_ssize_t source_stride
+    const Py_ssize_t *members
+    Py_ssize_t n_members
+    char *present
+
+
+cdef inline const real_t *row_of(const View *view, Py_ssize_t point, const real_t *example) noexcept nogil:
+    cdef real_t *row = <real_t *> view.matrix + point * view.stride
+    if view.source != NULL and not view.present[point]:
+        gather_row(<const real_t *> view.source + view.members[point] * view.source_stride, view.members,
+                   view.n_members, row)
+        view.present[point] = 1
+    return row
+
+
+cdef Outcome solve_all(Dual *dual, const void *simd, const View *view, const real_t *diagonal, real_t *gains,
+                       double tol, Py_ssize_t n_steps) noexcept nogil:
     """Steps until the violation is at most tol, or n_steps of them. `diagonal` has an entry a point, `gains` one a
     variable."""
     cdef Best best[GROUPS]
@@ -135,7 +160,7 @@ cdef Outcome solve_all(Dual *dual, const void *simd, const real_t *matrix, Py_ss
         i = best[group].variable
         if i < 0:
             return STALLED
-        row_i = matrix + best[group].point * stride
+        row_i = row_of(view, best[group].point, diagonal)
         k_ii = diagonal[best[group].point]
         tau = noise * fabs(k_ii) if k_ii != 0 else noise
         most, j, point_j = 0, -1, -1
@@ -150,7 +175,7 @@ cdef Outcome solve_all(Dual *dual, const void *simd, const real_t *matrix, Py_ss
                 most, j, point_j = gain, segment.start + where, segment.point + where
         if j < 0:
             return STALLED
-        row_j = matrix + point_j * stride
+        row_j = row_of(view, point_j, diagonal)
         curve = k_ii + <double> diagonal[point_j] - 2 * <double> row_i[point_j]
         step = move_pair(dual, i, j, max(curve, tau))
         if step == 0:
@@ -161,25 +186,40 @@ cdef Outcome solve_all(Dual *dual, const void *simd, const real_t *matrix, Py_ss
 
 # ---- working sets ----------------------------------------------------------------------------------------------
 
+cdef Py_ssize_t count_points(const Dual *dual) noexcept nogil:
+    """Points that the problem has; two groups over the same points count once."""
+    cdef Py_ssize_t first = dual.segments[0].n, n = dual.n
+    return first if dual.n_segments == 2 and dual.segments[0].point == dual.segments[1].point else n
+
+
 cdef int start_work(Work *work, const Dual *dual, const Store *store, Py_ssize_t itemsize) noexcept nogil:
     """Memory for problems of this size. free_work() must follow."""
     cdef Py_ssize_t q = WORKING, n = dual.n
-    cdef bint keeps_old = store.kind == PRODUCTS
+    cdef bint keeps_old = store.kind == PRODUCTS, whole = store.kind == WHOLE
     memset(work, 0, sizeof(Work))
     if store.kind == PRODUCTS:
         q = 2 * NARROW if n <= 2 * NARROW else NARROW
     elif store.kind == CACHED:
         q = min(q, store.n_slots)
+    else:
+        q = count_points(dual) // 2
     work.size = q
-    work.gains = malloc((n if store.kind == WHOLE else 2 * q) * itemsize)
+    work.gains = malloc((n if whole else 2 * q) * itemsize)
     if work.gains == NULL:
         return NO_MEMORY
-    if store.kind == WHOLE:
+    work.until_check = max(<Py_ssize_t> CHECK, min(q, <Py_ssize_t> 4 * CHECK))
+    if whole and q < SMALL:
         return OK
+    if whole:
+        work.keep = <char *> malloc(store.n)
+        work.present = <char *> malloc(q)
+        work.pending = <double *> calloc(store.n, sizeof(double))
+        if work.keep == NULL or work.present == NULL or work.pending == NULL:
+            return NO_MEMORY
     work.members = <Py_ssize_t *> malloc(q * sizeof(Py_ssize_t))
     work.old_members = <Py_ssize_t *> malloc(q * sizeof(Py_ssize_t))
     work.before = <Py_ssize_t *> malloc(q * sizeof(Py_ssize_t))
-    work.place = <Py_ssize_t *> malloc(store.n * sizeof(Py_ssize_t))
+    work.place = <Py_ssize_t *> malloc((1 if whole else store.n) * sizeof(Py_ssize_t))
     work.candidates = <Py_ssize_t *> malloc(n * sizeof(Py_ssize_t))
     work.keys = <double *> malloc(n * sizeof(double))
     work.rows = <const void **> malloc(q * sizeof(void *))
@@ -187,12 +227,14 @@ cdef int start_work(Work *work, const Dual *dual, const Store *store, Py_ssize_t
     work.old_block = malloc((q * q if keeps_old else 1) * itemsize)
     work.diagonal = malloc(q * itemsize)
     work.segments = <Segment *> malloc(dual.n_segments * sizeof(Segment))
+    work.origins = <int *> malloc(dual.n_segments * sizeof(int))
     work.numbers = <double *> malloc(ARRAYS * 2 * q * sizeof(double))
     if work.members == NULL or work.old_members == NULL or work.before == NULL or work.place == NULL \
             or work.candidates == NULL or work.keys == NULL or work.rows == NULL or work.block == NULL \
-            or work.old_block == NULL or work.diagonal == NULL or work.segments == NULL or work.numbers == NULL:
+            or work.old_block == NULL or work.diagonal == NULL or work.segments == NULL or work.numbers == NULL \
+            or work.origins == NULL:
         return NO_MEMORY
-    for n in range(store.n):
+    for n in range(1 if whole else store.n):
         work.place[n] = -1
     return OK
 
@@ -210,7 +252,11 @@ cdef void free_work(Work *work) noexcept nogil:
     free(work.diagonal)
     free(work.gains)
     free(work.segments)
+    free(work.origins)
     free(work.numbers)
+    free(work.keep)
+    free(work.present)
+    free(work.pending)
     memset(work, 0, sizeof(Work))
 
 
@@ -366,6 +412,7 @@ cdef Dual make_local(const Dual *dual, Work *work) noexcept nogil:
         if last == first:
             continue
         part.start, part.n, part.point, part.group = n, last - first, first, whole.group
+        work.origins[local.n_segments] = s
         local.n_segments += 1
         for k in range(first, last):
             v = whole.start + work.members[k] - whole.point
@@ -377,27 +424,24 @@ cdef Dual make_local(const Dual *dual, Work *work) noexcept nogil:
     return local
 
 
-cdef bint take_over(Dual *dual, const Dual *local, Work *work, double *change) noexcept nogil:
-    """Copy the local solution into the whole one; change[i] is that of member i. Whether there was any."""
+cdef bint take_over(Dual *dual, const Dual *local, Work *work, double *change, bint by_point) noexcept nogil:
+    """Copy the local solution into the whole one, and add to `change` what that changes of each member's beta; with
+    by_point the entries of `change` are those of all points. Whether there was any change."""
     cdef const Segment *part
+    cdef const Segment *whole
     cdef Py_ssize_t k, v, u
-    cdef int s, whole = 0
+    cdef int s
     cdef bint any_change = False
-    memset(change, 0, work.n_members * sizeof(double))
     for s in range(local.n_segments):
-        part = &local.segments[s]
-        while not (dual.segments[whole].point <= work.members[part.point]
-                   < dual.segments[whole].point + dual.segments[whole].n):
-            whole += 1
-        for k in range(part.n):
-            v = dual.segments[whole].start + work.members[part.point + k] - dual.segments[whole].point
-            u = part.start + k
+        part, whole = &local.segments[s], &dual.segments[work.origins[s]]
+        for k in range(part.point, part.point + part.n):
+            v = whole.start + work.members[k] - whole.point
+            u = part.start + k - part.point
             if local.a[u] != dual.a[v]:
-                change[part.point + k] += local.a[u] - dual.a[v]
+                change[work.members[k] if by_point else k] += local.a[u] - dual.a[v]
                 dual.a[v] = local.a[u]
                 set_mask(dual, v)
                 any_change = True
-        whole += 1
     return any_change
 
 
@@ -409,6 +453,7 @@ cdef int do_round(Dual *dual, Store *store, Work *work, const Best *best, double
     cdef double *change = work.numbers + 6 * 2 * work.size
     cdef double aim = tol
     cdef Dual local
+    cdef View view
     cdef Py_ssize_t i, n_changed = 0, n_all = 0
     cdef int status, s
     choose_members(dual, work, best, tol)
@@ -430,10 +475,13 @@ cdef int do_round(Dual *dual, Store *store, Work *work, const Best *best, double
         n_all += dual.segments[s].n
     if local.n < n_all:
         aim = max(tol, LOCAL * dual.violation)
-    local.outcome = solve_all(&local, store.simd, <const real_t *> work.block, work.n_members, diagonal,
-                              <real_t *> work.gains, aim, 100 * work.size + 10000)
+    memset(&view, 0, sizeof(View))
+    view.matrix, view.stride = work.block, work.n_members
+    local.outcome = solve_all(&local, store.simd, &view, diagonal, <real_t *> work.gains, aim,
+                              100 * work.size + 10000)
     dual.n_steps += local.n_steps
-    if not take_over(dual, &local, work, change):
+    memset(change, 0, work.n_members * sizeof(double))
+    if not take_over(dual, &local, work, change, False):
         dual.outcome = STALLED
         return OK
     for i in range(work.n_members):             # only those that changed count
@@ -447,14 +495,161 @@ cdef int do_round(Dual *dual, Store *store, Work *work, const Best *best, double
     return OK
 
 
+# ---- shrinking -------------------------------------------------------------------------------------------------
+
+cdef Py_ssize_t mark(const Dual *dual, const Best *best, char *keep, Py_ssize_t n_points) noexcept nogil:
+    """keep[point] = whether a variable of it is free or part of a violating pair. How many points are kept."""
+    cdef const Segment *segment
+    cdef Py_ssize_t k, v, n_kept = 0
+    cdef double up, low
+    cdef bint free_here
+    cdef int s
+    memset(keep, 0, n_points)
+    for s in range(dual.n_segments):
+        segment = &dual.segments[s]
+        for k in range(segment.n):
+            v = segment.start + k
+            up, low = best[segment.group].up, best[segment.group].low
+            free_here = dual.lower[v] < dual.a[v] < dual.upper[v] and (dual.a[v] != 0 or dual.kink == 0)
+            if free_here or dual.up[v] - dual.gradient[v] + low > 0 or dual.low[v] + dual.gradient[v] + up > 0:
+                keep[segment.point + k] = 1
+    for k in range(n_points):
+        n_kept += keep[k]
+    return n_kept
+
+
+cdef void shrink(Dual *dual, const Store *store, Work *work, const real_t *example) noexcept nogil:
+    """Begin the local problem of the points in work.keep."""
+    cdef Py_ssize_t i
+    work.n_members = 0
+    for i in range(store.n):
+        if work.keep[i]:
+            work.members[work.n_members] = i
+            (<real_t *> work.diagonal)[work.n_members] = (<const real_t *> store.diagonal)[i]
+            work.n_members += 1
+    work.local = make_local(dual, work)
+    memset(work.present, 0, work.n_members)
+    work.shrunk = True
+
+
+cdef void shrink_further(Dual *dual, Work *work, const real_t *example) noexcept nogil:
+    """Leave the members that are not in work.keep; what changed in them is noted as pending."""
+    cdef Dual *local = &work.local
+    cdef Segment *part
+    cdef real_t *diagonal = <real_t *> work.diagonal
+    cdef double *arrays = work.numbers
+    cdef Py_ssize_t room = 2 * work.size, n = 0, k, first, start, kept, point = 0, which
+    cdef int s
+    take_over(dual, local, work, work.pending, True)
+    for s in range(local.n_segments):
+        part = &work.segments[s]
+        first, start, kept = 0, n, 0
+        for k in range(part.point):
+            first += work.keep[k]
+        for k in range(part.n):
+            if work.keep[part.point + k]:
+                for which in range(6):
+                    arrays[which * room + n] = arrays[which * room + part.start + k]
+                n += 1
+                kept += 1
+        part.start, part.n, part.point = start, kept, first
+    local.n = n
+    for k in range(work.n_members):
+        if work.keep[k]:
+            work.members[point], diagonal[point] = work.members[k], diagonal[k]
+            point += 1
+    work.n_members = point
+    memset(work.present, 0, point)
+
+
+cdef int unshrink(Dual *dual, Store *store, Work *work, const real_t *example) noexcept nogil:
+    """Take over the local solution and bring all gradients up to date."""
+    cdef Py_ssize_t i, batch = 0
+    cdef const real_t **rows = <const real_t **> work.rows
+    cdef int status = OK
+    take_over(dual, &work.local, work, work.pending, True)
+    work.shrunk = False
+    for i in range(store.n):
+        if work.pending[i] != 0:
+            work.candidates[batch], work.keys[batch] = i, work.pending[i]
+            work.pending[i] = 0
+            batch += 1
+        if batch == work.size or (i == store.n - 1 and batch > 0):
+            status = find_rows(store, work.candidates, batch, rows)
+            add_change(store, work.candidates, work.keys, batch, rows, dual.segments, dual.n_segments, dual.gradient)
+            batch = 0
+    return status
+
+
+cdef void look_again(Dual *dual, const Store *store, Work *work, double tol, const real_t *example) noexcept nogil:
+    """Shrink the problem, or shrink it further, where few enough points matter."""
+    cdef Best best[GROUPS]
+    cdef Dual *now = &work.local if work.shrunk else dual
+    cdef Py_ssize_t n_points = work.n_members if work.shrunk else store.n, n_kept
+    work.until_check = max(<Py_ssize_t> CHECK, min(n_points, <Py_ssize_t> 4 * CHECK))
+    if work.keep == NULL or (work.shrunk and n_points < SMALL):
+        return
+    scan_all(now, store.simd, <const real_t *> NULL, <const real_t *> NULL, 0.0, best)
+    if now.violation <= tol:
+        return
+    n_kept = mark(now, best, work.keep, n_points)
+    if work.shrunk and n_kept <= SHRINK * n_points:
+        shrink_further(dual, work, example)
+    elif not work.shrunk and n_kept <= work.size:
+        shrink(dual, store, work, example)
+
+
+cdef void advance_whole(Dual *dual, Store *store, Work *work, double tol, Py_ssize_t n_steps,
+                        const real_t *example) noexcept nogil:
+    """`advance` with the matrix in memory."""
+    cdef Py_ssize_t left = n_steps, before, batch
+    cdef View view
+    cdef Dual *now
+    cdef double aim
+    cdef Outcome outcome
+    memset(&view, 0, sizeof(View))
+    dual.outcome = MORE
+    while dual.outcome == MORE and left > 0:
+        now = &work.local if work.shrunk else dual
+        batch, before = min(left, work.until_check), now.n_steps
+        if work.shrunk:
+            view.matrix, view.stride = work.block, work.n_members
+            view.source, view.source_stride, view.present = store.matrix, store.stride, work.present
+            view.members, view.n_members = work.members, work.n_members
+            aim = COARSE * tol if dual.violation > COARSE * tol else tol
+            outcome = solve_all(now, store.simd, &view, <const real_t *> work.diagonal, <real_t *> work.gains, aim,
+                                batch)
+            dual.n_steps += now.n_steps - before
+        else:
+            view.matrix, view.stride, view.source = store.matrix, store.stride, NULL
+            outcome = solve_all(now, store.simd, &view, <const real_t *> store.diagonal, <real_t *> work.gains, tol,
+                                batch)
+        batch = now.n_steps - before
+        left -= batch
+        work.until_check -= batch
+        if outcome != MORE and work.shrunk:
+            dual.status = unshrink(dual, store, work, example)
+            if dual.status != OK:
+                dual.outcome = FAILED
+                return
+            if outcome == SOLVED:               # of the local problem: see what all points say
+                look_again(dual, store, work, tol, example)
+                dual.outcome = SOLVED if dual.violation <= tol else MORE
+            else:
+                work.until_check = CHECK
+        elif outcome != MORE:
+            dual.outcome = outcome
+        elif work.until_check <= 0:
+            look_again(dual, store, work, tol, example)
+
+
 cdef void advance(Dual *dual, Store *store, Work *work, double tol, Py_ssize_t n_steps,
                   const real_t *example) noexcept nogil:
     """Go on for at least n_steps steps, or until it is solved or stalled; dual.outcome says."""
     cdef Best best[GROUPS]
     cdef Py_ssize_t last = dual.n_steps + n_steps
-    if work.members == NULL:
-        dual.outcome = solve_all(dual, store.simd, <const real_t *> store.matrix, store.stride,
-                                 <const real_t *> store.diagonal, <real_t *> work.gains, tol, n_steps)
+    if store.kind == WHOLE:
+        advance_whole(dual, store, work, tol, n_steps, example)
         return
     dual.outcome = MORE
     while dual.outcome == MORE:
@@ -554,6 +749,18 @@ cdef void run_job(Job *job, double tol, Py_ssize_t n_steps, Py_ssize_t max_steps
         advance(job.dual, &job.store, &job.work, tol, n_steps, &double_example)
 
 
+cdef void settle_job(Job *job, bint single) noexcept nogil:
+    """Leave the solution with all its gradients up to date."""
+    cdef float single_example = 0
+    cdef double double_example = 0
+    if not job.work.shrunk:
+        return
+    if single:
+        job.dual.status = unshrink(job.dual, &job.store, &job.work, &single_example)
+    else:
+        job.dual.status = unshrink(job.dual, &job.store, &job.work, &double_example)
+
+
 cdef bint is_open(const Dual *dual, Py_ssize_t max_steps) noexcept nogil:
     return dual.outcome == MORE and dual.n_steps < max_steps
 
@@ -607,6 +814,7 @@ def solve(KernelRows rows, machines, double tol, Py_ssize_t max_steps, int n_thr
                     open_jobs[n_open] = &jobs[m]
                     n_open += 1
                 elif jobs[m].started:
+                    settle_job(&jobs[m], single)
                     free_work(&jobs[m].work)
                     jobs[m].started = False
             started = perf_counter()

@@ -157,15 +157,15 @@ def _lowest(slope: float, right: np.ndarray, right_weight: np.ndarray, left: np.
     slopes = slope - right_weight.sum() + np.cumsum(weights[used][order])
     at = min(int(np.searchsorted(slopes, 0.0)), len(places_used) - 1)
     b = places_used[at]
-    hinges = right_weight @ np.maximum(right - b, 0.0) + left_weight @ np.maximum(b - left, 0.0)
+    hinges = (right_weight * np.maximum(right - b, 0.0)).sum() + (left_weight * np.maximum(b - left, 0.0)).sum()
     return slope * b + hinges
 
 
 def primal_and_dual(problem: Problem, a: np.ndarray, gradient: np.ndarray) -> tuple[float, float]:
     """Both objectives, in the signs of a minimisation over w: the dual is at most the primal."""
     smooth = gradient - problem.linear
-    quadratic = 0.5 * float(a @ smooth)
-    dual = -(quadratic + float(problem.linear @ a) + problem.kink * float(np.abs(a).sum()))
+    quadratic = 0.5 * float((a * smooth).sum())  # not by BLAS, whose sums depend on its threads
+    dual = -(quadratic + float((problem.linear * a).sum()) + problem.kink * float(np.abs(a).sum()))
     primal = quadratic
     for members in problem.groups():
         g, kink = gradient[members], problem.kink
