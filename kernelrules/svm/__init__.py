@@ -1,18 +1,19 @@
 """Support vector machines: one dual solver, many reductions to it.
 
-fit.py         svc, svr, one_class
-use.py         decision, predict, margin, slacks
-select.py      path, budget, tune
-calibrate.py   calibrate, predict_proba
-dual.py        the five kinds as one problem; certificates      hard.py   C = infinity
-values.py      kernel values for the solver                     settings.py   options and warnings
+fit.py         svc, svr, one_class                  classified.py   labelled data ordered by class
+use.py         decision, predict, margin, slacks    machines.py     from splits of points to models
+paths.py       path, budget                         dual.py         the five kinds as one problem; certificates
+tuning.py      tune                                 hard.py         C = infinity
+calibration.py calibrate, predict_proba             values.py       kernel values for the solver
+                                                    settings.py     options and warnings
 """
 
 from kernelrules.results import CalibratedSVM, Certificate, Slacks, SVMModel, TuneResult
-from kernelrules.svm.calibrate import calibrate, predict_proba
+from kernelrules.svm.calibration import calibrate, predict_proba
 from kernelrules.svm.fit import one_class, svc, svr
-from kernelrules.svm.select import budget, path, tune
+from kernelrules.svm.paths import budget, path
 from kernelrules.svm.settings import ConvergenceWarning, NotSeparable
+from kernelrules.svm.tuning import tune
 from kernelrules.svm.use import decision, margin, predict, slacks
 
 __all__ = [

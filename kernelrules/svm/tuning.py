@@ -1,13 +1,12 @@
-"""Which C: `path` over many of them, `budget` for a given sum of slacks, `tune` by cross-validation.
+"""Choosing C and gamma by cross-validation: `tune`.
 
-All three fit many machines on the same points. Kernel values are made once, and each fit starts from the solution for
-the next smaller C. In `tune` the points are ordered by class and fold, so that the training points of every fold are a
-few runs on the one matrix; matrices of different gamma come from one matrix of squared distances.
+The points are ordered by class and fold, so that the training points of every fold are a few runs on the one kernel
+matrix; matrices of different gamma come from one matrix of squared distances, and each fit starts from the solution for
+the next smaller C. Only the last fit, on all points, is checked with float64 kernel values.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -15,206 +14,18 @@ from typing import Any
 import numpy as np
 
 from kernelrules import check, kernels, parallel, selection
-from kernelrules.results import SVMModel, TuneResult
-from kernelrules.svm.fit import Classified, Fitted, Split, Task, fit_machines, fit_on, shares_values, svc
-from kernelrules.svm.settings import NotSeparable, Settings, cost, warn_unless_converged
+from kernelrules.results import TuneResult
+from kernelrules.svm.classified import Classified
+from kernelrules.svm.fit import svc
+from kernelrules.svm.machines import Fitted, Split, Task, fit_machines, fit_on, reorder, shares_values
+from kernelrules.svm.paths import costs_of
+from kernelrules.svm.settings import Settings
 from kernelrules.svm.use import labels_of
 from kernelrules.svm.values import KernelValues, is_callable
 
-__all__ = ["budget", "path", "tune"]
+__all__ = ["tune"]
 
 _RBF = kernels.RBF()
-_CLOSE = 1e-3  # of the budget, that the sum of slacks may stay below it
-_HALVINGS = 60
-_LEAST_C, _MOST_C = 1e-12, 1e12
-
-
-def _costs(Cs: Any) -> np.ndarray:
-    try:
-        given = list(Cs)
-    except TypeError:
-        raise TypeError(f"Cs must be a sequence of numbers, got {Cs!r}") from None
-    values = [cost(C, "Cs") for C in given]
-    if not values:
-        raise ValueError("Cs is empty")
-    return np.array(values)
-
-
-def path(
-    X: Any,
-    y: Any,
-    Cs: Sequence[float],
-    *,
-    kernel: Any = _RBF,
-    multiclass: str = "ovo",
-    class_weight: Any = None,
-    sample_weight: Any = None,
-    tol: float = 1e-3,
-    max_iter: int | None = None,
-    cache_mb: float | None = None,
-    n_threads: int | None = None,
-    callback: Any = None,
-) -> tuple[SVMModel, ...]:
-    """Classifiers for several C: kernel values are shared, and each fit starts from the one before.
-
-    Parameters
-    ----------
-    X, y
-        As in `svc`.
-    Cs : sequence of float
-        In any order.
-    kernel, multiclass, class_weight, sample_weight, tol, max_iter, cache_mb, n_threads, callback
-        As in `svc`.
-
-    Returns
-    -------
-    tuple of SVMModel
-        In the order of Cs.
-
-    Examples
-    --------
-    >>> from kernelrules import kernels, svm
-    >>> models = svm.path([[0.0], [1.0], [2.0], [3.0]], [0, 1, 0, 1], [0.1, 1.0], kernel=kernels.Linear())
-    >>> [round(float(m.certificate.dual), 4) for m in models]
-    [0.38, 2.8889]
-    """
-    settings = Settings(tol, max_iter, cache_mb, n_threads, callback)
-    costs = _costs(Cs)
-    if multiclass not in ("ovo", "ovr"):
-        raise ValueError(f'multiclass must be "ovo" or "ovr", got {multiclass!r}')
-    data = Classified.read(X, y, kernel, class_weight, sample_weight)
-    splits = data.splits(multiclass)
-    models: list[SVMModel | None] = [None] * len(costs)
-    for place, machines, n_computed in _ascending(data, splits, costs, settings):
-        warn_unless_converged([m.certificate for m in machines], settings.tol)
-        models[place] = replace(data.model("svc", multiclass, machines, n_computed), C=float(costs[place]))
-    return tuple(models)
-
-
-def _ascending(data: Classified, splits: list[Split], costs: np.ndarray, settings: Settings) -> Any:
-    """(place, machines, rows computed) for every C, the smallest first, each started from the one before."""
-    values = None
-    if len(splits) == 1 or shares_values(data.x, data.kernel, settings):
-        values = KernelValues(data.x, data.kernel, settings.threads, settings.cache_mb, settings.tick)
-    earlier, before, n_before = None, 1.0, 0
-    for place in np.argsort(costs, kind="stable"):
-        task = Task(data.weight, float(costs[place]), None)
-        if earlier is not None and math.isfinite(task.C):
-            earlier = earlier * (task.C / before)
-        if values is None:
-            machines, n_computed = fit_machines(data.x, data.kernel, splits, task, settings, earlier)
-        else:
-            starts = [None] * len(splits) if earlier is None else list(earlier)
-            machines = fit_on(values, splits, task, settings, starts)
-            n_computed = values.rows.n_computed - n_before if values.rows.n_computed else (0 if n_before else values.n)
-            n_before = max(n_before + n_computed, 1)
-        yield place, machines, n_computed
-        earlier, before = np.array([m.beta for m in machines]), task.C
-
-
-def budget(
-    X: Any,
-    y: Any,
-    budget: float,
-    *,
-    kernel: Any = _RBF,
-    sample_weight: Any = None,
-    tol: float = 1e-3,
-    max_iter: int | None = None,
-    cache_mb: float | None = None,
-    n_threads: int | None = None,
-    callback: Any = None,
-) -> SVMModel:
-    """The widest margin whose slacks add up to at most a budget: the form of the statistics books.
-
-    Minimises ½|w|² under Σ ξᵢ ≤ budget. The sum of slacks at the optimum never grows with C, so C is searched for, each
-    fit started from the last.
-
-    Parameters
-    ----------
-    X, y
-        As in `svc`, with two classes.
-    budget : float
-        At least 0; 0 is the hard margin.
-    kernel, sample_weight, tol, max_iter, cache_mb, n_threads, callback
-        As in `svc`. Slacks count by their weights.
-
-    Returns
-    -------
-    SVMModel
-        Whose sum of slacks is at most the budget and, up to a thousandth, equal to it. `C` is the cost that gives it.
-
-    Raises
-    ------
-    NotSeparable
-        If no hyperplane has slacks that small.
-    ValueError
-        If even w = 0 is within the budget: then no margin is the widest.
-
-    Examples
-    --------
-    >>> from kernelrules import kernels, svm
-    >>> X, y = [[0.0], [1.0], [2.0], [3.0]], [0, 1, 0, 1]
-    >>> model = svm.budget(X, y, 3.0, kernel=kernels.Linear())
-    >>> bool(svm.slacks(model, X, y).values.sum() <= 3.0)
-    True
-    """
-    settings = Settings(tol, max_iter, cache_mb, n_threads, callback)
-    allowed = check.real(budget, "budget")
-    if allowed < 0:
-        raise ValueError(f"budget must be at least 0, got {budget!r}")
-    data = Classified.read(X, y, kernel, None, sample_weight)
-    if len(data.classes) != 2:
-        raise ValueError(f"y holds {len(data.classes)} classes; the budget is that of two")
-    split = data.splits("ovo")[0]
-    values = KernelValues(data.x, data.kernel, settings.threads, settings.cache_mb, settings.tick)
-    weight = data.weight[split.points()]
-    machine = _within(values, split, data.weight, weight, allowed, settings)
-    warn_unless_converged([machine.certificate], settings.tol)
-    return replace(data.model("svc", "ovo", [machine], values.rows.n_computed or values.n), C=machine.C)
-
-
-def _within(
-    values: KernelValues, split: Split, weight: np.ndarray, own: np.ndarray, allowed: float, settings: Settings
-) -> Fitted:
-    """The machine whose slacks just keep the budget: bisection on log C."""
-    signs = split.signs()
-    most = 2 * min(own[signs > 0].sum(), own[signs < 0].sum())
-    if allowed >= most:
-        raise ValueError(f"budget = {allowed} allows w = 0, whose slacks add up to {most}: no margin is the widest")
-
-    def fit(C: float, start: Fitted | None) -> tuple[Fitted, float]:
-        earlier = None if start is None or not math.isfinite(C) else start.beta * (C / start.C)
-        machine = fit_on(values, [split], Task(weight, C, None), settings, [earlier])[0]
-        return machine, float(own @ np.maximum(0.0, 1.0 - signs * machine.decision))
-
-    if allowed == 0:
-        return fit(math.inf, None)[0]
-    low = high = None
-    C, machine = 1.0, None
-    while low is None or high is None:
-        machine, total = fit(C, machine)
-        low, high = (low, machine) if total <= allowed else (machine, high)
-        if total <= allowed and total >= (1 - _CLOSE) * allowed:
-            return machine
-        C = C / 10 if total <= allowed else C * 10
-        if not _LEAST_C <= C <= _MOST_C:
-            if high is None:
-                raise NotSeparable(f"no hyperplane has slacks of sum {allowed}: the least found is {total:.6g}")
-            return high
-    for _ in range(_HALVINGS):
-        C = math.sqrt(low.C * high.C)
-        machine, total = fit(C, low)
-        if total > allowed:
-            low = machine
-            continue
-        high = machine
-        if total >= (1 - _CLOSE) * allowed:
-            break
-    return high
-
-
-# ---- tuning -----------------------------------------------------------------------------------------------------
 
 
 def tune(
@@ -279,7 +90,7 @@ def tune(
     ((2, 3), ['C', 'gamma'])
     """
     settings = Settings(tol, max_iter, cache_mb, n_threads, callback, executor)
-    costs = _costs(Cs)
+    costs = costs_of(Cs)
     if not np.isfinite(costs).all():
         raise ValueError("Cs must be finite here")
     if rule not in ("min", "1se"):
@@ -352,11 +163,7 @@ def _order_by_fold(data: Classified, numbers: np.ndarray) -> tuple[Classified, l
     for code, (first, last) in enumerate(data.spans):
         by_class[first:last] = code
     order = np.lexsort((numbers, by_class))
-    x = data.x
-    if isinstance(data.kernel, kernels.Precomputed):
-        x = x[order][:, order] if not isinstance(x, check.Csr) else check.matrix(x.take(order).toscipy()[:, order])
-    else:
-        x = x.take(order) if isinstance(x, check.Csr) else x[order]
+    x = reorder(data.x, order, data.kernel)
     moved = replace(data, x=x, weight=data.weight[order], order=data.order[order])
     return moved, [numbers[order] == fold for fold in range(numbers.max() + 1)]
 
