@@ -2,8 +2,8 @@
 
     arrays -> check -> core (nogil, compiled) -> results -> functions on results
 
-Submodules: `kernels` (kernels, Gram matrices, feature maps), `datasets`. `cython_api` is the surface for other
-compiled code, with `get_include()` for its header.
+Submodules: `kernels` (kernels, Gram matrices, feature maps), `svm` (support vector machines), `datasets`. `cython_api`
+is the surface for other compiled code, with `get_include()` for its header.
 """
 
 from importlib import metadata as _metadata

@@ -19,9 +19,10 @@ class Certificate:
     primal : float
         The objective that was to be minimised, at the solution.
     dual : float
-        A lower bound of it: no solution whatever is better than this.
+        A lower bound of it: where the kernel is positive semi-definite, no solution whatever is better than this.
     gap : float
-        primal - dual, at least 0 but for rounding. The solution is at most this far from the best.
+        primal - dual, at least 0 but for rounding. The solution is at most this far from the best, under the same
+        condition.
     kkt : float
         The largest violation of the optimality conditions, what `tol` limits.
     iterations : int
@@ -72,6 +73,10 @@ class SVMModel:
         Rows of the training data.
     C : float or None
         The cost of a slack; for nu_svc of two classes the one that gives the same machine.
+    epsilon : float or None
+        Of a regression, half the width of the tube: the one that was given, or that nu led to.
+    rows_computed : int
+        Kernel rows that the fit computed; for the linear kernel, rows of small blocks.
     """
 
     kind: str
@@ -87,6 +92,7 @@ class SVMModel:
     n_features: int
     n_train: int
     C: float | None = None
+    epsilon: float | None = None
     rows_computed: int = field(default=0, repr=False)
 
 
@@ -99,11 +105,16 @@ class Slacks:
     values : ndarray (n,)
         max(0, 1 - y f(x)).
     case : ndarray (n,) of int
-        0 outside the margin or on it, 1 inside it but on the right side, 2 wrong (or on the boundary).
+        0 outside the margin or, as far as the fit is exact, on it; 1 inside it but on the right side; 2 wrong (or on
+        the boundary).
     """
 
     values: np.ndarray
     case: np.ndarray
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        """The values, where an array is wanted."""
+        return np.array(self.values, dtype=dtype, copy=copy)
 
 
 @dataclass(frozen=True, eq=False)

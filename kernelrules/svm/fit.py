@@ -41,7 +41,7 @@ def svc(
 ) -> SVMModel:
     """A support vector classifier: soft margin with cost C, hard margin (C infinite), or nu.
 
-    Minimises ½|w|² + Σ Cᵢ ξᵢ under yᵢ (w·φ(xᵢ) + b) ≥ 1 - ξᵢ, ξ ≥ 0, where Cᵢ is C times the weights of the row and of
+    Minimises ½‖w‖² + Σ Cᵢ ξᵢ under yᵢ (w·φ(xᵢ) + b) ≥ 1 - ξᵢ, ξ ≥ 0, where Cᵢ is C times the weights of the row and of
     its class. Memory: the kernel values that `cache_mb` allows, and a few copies of X.
 
     Parameters
@@ -154,7 +154,7 @@ def svr(
 ) -> SVMModel:
     """Support vector regression: a tube of half-width epsilon, or one as wide as nu asks for.
 
-    Minimises ½|w|² + Σ Cᵢ max(0, |yᵢ - f(xᵢ)| - ε); with nu also over ε, at the price C·nu·n for it.
+    Minimises ½‖w‖² + Σ Cᵢ max(0, abs(yᵢ - f(xᵢ)) - ε); with nu also over ε, at the price C·nu·n for it.
 
     Parameters
     ----------
@@ -168,7 +168,7 @@ def svr(
         Half the width of the tube, at least 0. Not used with nu.
     nu : float in (0, 1], optional
         An upper bound of the share of points outside the tube.
-    kernel, sample_weight, tol, max_iter, cache_mb, warm_start, n_threads, callback
+    kernel, sample_weight, tol, max_iter, cache_mb, warm_start, n_threads, callback : optional
         As in `svc`.
 
     Returns
@@ -203,7 +203,9 @@ def svr(
         beta = earlier[0, kept] * (C / warm_start.C)
         start = beta if nu is None else np.concatenate([np.maximum(beta, 0), np.minimum(beta, 0)])
         problem = replace(problem, start=feasible(problem, start))
-    return _single(x, kernel, kind, problem, settings, kept, n, n_features, C)
+    model, solution = _single(x, kernel, kind, problem, settings, kept, n, n_features)
+    width = epsilon if nu is None else float(solution.offsets[0] - solution.offsets[1]) / 2
+    return replace(model, C=C, epsilon=width)
 
 
 def one_class(
@@ -226,7 +228,7 @@ def one_class(
         The data; the square kernel matrix for `Precomputed`.
     nu : float in (0, 1]
         An upper bound of the share of points outside, and a lower bound of that of support vectors.
-    kernel, sample_weight, tol, max_iter, cache_mb, n_threads, callback
+    kernel, sample_weight, tol, max_iter, cache_mb, n_threads, callback : optional
         As in `svc`.
 
     Returns
@@ -246,7 +248,7 @@ def one_class(
     settings = Settings(tol, max_iter, cache_mb, n_threads, callback)
     nu = fraction(nu)
     x, weight, kept, n, n_features = _weighted_rows(X, sample_weight, kernel)
-    return _single(x, kernel, "one_class", dual.one_class(weight, nu), settings, kept, n, n_features, None)
+    return _single(x, kernel, "one_class", dual.one_class(weight, nu), settings, kept, n, n_features)[0]
 
 
 def _single(
@@ -258,13 +260,12 @@ def _single(
     kept: np.ndarray,
     n: int,
     n_features: int,
-    C: float | None,
-) -> SVMModel:
-    """A model of one machine."""
+) -> tuple[SVMModel, dual.Solution]:
+    """A model of one machine, and what it was made of."""
     resolved = resolve(kernel, x)
     values = KernelValues(x, resolved, settings.threads, settings.cache_mb, settings.tick)
     solution = dual.solve(values, [problem], settings.tol, settings.max_iter, settings.tick)[0]
     warn_unless_converged([solution.certificate], settings.tol)
     machine = Fitted(solution.beta, solution.intercept, solution.certificate)
     computed = values.rows.n_computed if values.rows.n_computed else values.n
-    return replace(build_model(x, resolved, kind, [machine], kept, n, n_features, computed), C=C)
+    return build_model(x, resolved, kind, [machine], kept, n, n_features, computed), solution

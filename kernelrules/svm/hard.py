@@ -56,7 +56,7 @@ def hard_margin(
     intercept = solution.intercept * scale
     decision = scale * solution.gradient + intercept
     nearest = float((signs * decision).min())
-    dual_value = scale  # Σα - ½|w|² = 2·scale - scale
+    dual_value = scale  # Σα - ½‖w‖² = 2·scale - scale
     primal = dual_value / nearest**2 if nearest > 0 else np.inf
     kkt = solution.certificate.kkt * scale
     certificate = Certificate(primal, dual_value, primal - dual_value, kkt, steps, kkt <= settings.tol)

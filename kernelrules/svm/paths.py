@@ -58,11 +58,11 @@ def path(
 
     Parameters
     ----------
-    X, y
+    X, y : arrays
         As in `svc`.
     Cs : sequence of float
         In any order.
-    kernel, multiclass, class_weight, sample_weight, tol, max_iter, cache_mb, n_threads, callback
+    kernel, multiclass, class_weight, sample_weight, tol, max_iter, cache_mb, n_threads, callback : optional
         As in `svc`.
 
     Returns
@@ -126,16 +126,16 @@ def budget(
 ) -> SVMModel:
     """The widest margin whose slacks add up to at most a budget: the form of the statistics books.
 
-    Minimises ½|w|² under Σ ξᵢ ≤ budget. The sum of slacks at the optimum never grows with C, so C is searched for, each
+    Minimises ½‖w‖² under Σ ξᵢ ≤ budget. The sum of slacks at the optimum never grows with C, so C is searched for, each
     fit started from the last.
 
     Parameters
     ----------
-    X, y
+    X, y : arrays
         As in `svc`, with two classes.
     budget : float
         At least 0; 0 is the hard margin.
-    kernel, sample_weight, tol, max_iter, cache_mb, n_threads, callback
+    kernel, sample_weight, tol, max_iter, cache_mb, n_threads, callback : optional
         As in `svc`. Slacks count by their weights.
 
     Returns

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -37,8 +37,6 @@ class Settings:
     n_threads: int | None = None
     callback: Any = None
     executor: Any = None
-    threads: int = field(init=False, default=1)
-    tick: Any = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         check.positive(self.tol, "tol")
@@ -46,8 +44,18 @@ class Settings:
             check.whole(self.max_iter, "max_iter", 1)
         if self.cache_mb is not None:
             check.positive(self.cache_mb, "cache_mb")
-        object.__setattr__(self, "threads", parallel.n_threads_or_default(self.n_threads))
-        object.__setattr__(self, "tick", parallel.ticker(self.callback, "svm"))
+        parallel.n_threads_or_default(self.n_threads)
+        parallel.ticker(self.callback, "svm")
+
+    @property
+    def threads(self) -> int:
+        """To use in this process: asked for anew, since a forked child that an executor started must not use more."""
+        return parallel.n_threads_or_default(self.n_threads)
+
+    @property
+    def tick(self) -> Any:
+        """What the core calls with its progress, or None."""
+        return parallel.ticker(self.callback, "svm")
 
 
 def cost(C: Any, name: str = "C") -> float:

@@ -56,7 +56,7 @@ def tune(
 
     Parameters
     ----------
-    X, y
+    X, y : arrays
         As in `svc`.
     Cs : sequence of float
         Finite costs to try.
@@ -71,7 +71,7 @@ def tune(
         Decides the folds.
     executor : concurrent.futures.Executor, optional
         Gets a task for each gamma and fold.
-    kernel, multiclass, class_weight, sample_weight, tol, max_iter, cache_mb, n_threads, callback
+    kernel, multiclass, class_weight, sample_weight, tol, max_iter, cache_mb, n_threads, callback : optional
         As in `svc`. Errors are counted by `sample_weight`.
 
     Returns

@@ -126,12 +126,12 @@ def vote(values: np.ndarray, n_classes: int) -> np.ndarray:
 
 
 def margin(model: SVMModel) -> float | np.ndarray:
-    """The width of the margin, 2 / |w|, in the space of the kernel.
+    """The width of the margin, 2 / ‖w‖, in the space of the kernel.
 
     Parameters
     ----------
     model : SVMModel
-        A classifier whose kernel is not precomputed.
+        A classifier.
 
     Returns
     -------
@@ -147,13 +147,21 @@ def margin(model: SVMModel) -> float | np.ndarray:
     if require_model(model).classes is None:
         raise ValueError(f"a margin is between classes, and the model is of kind {model.kind}")
     if isinstance(model.kernel, kernels.Precomputed):
-        raise ValueError("the margin needs kernel values between support vectors, which a model of Precomputed() lacks")
-    z = check.matrix(model.support_vectors)
-    values = product(z, z, model.kernel, model.dual_coef, parallel.n_threads_or_default())
-    squares = np.einsum("ji,ij->j", model.dual_coef, values)
+        squares = _squares_from_certificates(model)
+    else:
+        z = check.matrix(model.support_vectors)
+        values = product(z, z, model.kernel, model.dual_coef, parallel.n_threads_or_default())
+        squares = np.einsum("ji,ij->j", model.dual_coef, values)
     with np.errstate(divide="ignore"):
         widths = 2.0 / np.sqrt(np.maximum(squares, 0.0))
     return float(widths[0]) if len(widths) == 1 else widths
+
+
+def _squares_from_certificates(model: SVMModel) -> np.ndarray:
+    """|w|² of every machine: the dual's value is Σ|coefficients| - ½‖w‖², or -½‖w‖² with nu."""
+    duals = np.array([certificate.dual for certificate in model.certificates])
+    sums = np.abs(model.dual_coef).sum(axis=1) if model.kind == "svc" else np.zeros(len(duals))
+    return 2.0 * (sums - duals)
 
 
 def slacks(model: SVMModel, X: Any, y: Any, *, n_threads: int | None = None) -> Slacks:
@@ -173,7 +181,8 @@ def slacks(model: SVMModel, X: Any, y: Any, *, n_threads: int | None = None) -> 
     Returns
     -------
     Slacks
-        Values and cases: 0 outside the margin or on it, 1 inside but right, 2 wrong or on the boundary.
+        Values and cases: 0 outside the margin or, as far as the fit is exact, on it; 1 inside but right; 2 wrong or on
+        the boundary.
 
     Examples
     --------
@@ -188,7 +197,8 @@ def slacks(model: SVMModel, X: Any, y: Any, *, n_threads: int | None = None) -> 
         raise ValueError("slacks are those of a model of two classes")
     values = all_decisions(model, X, n_threads)[:, 0]
     xi = np.maximum(0.0, 1.0 - signs_of(model, y, len(values)) * values)
-    return Slacks(xi, np.where(xi <= 0, 0, np.where(xi < 1, 1, 2)))
+    on_margin = max(model.certificate.kkt, 1e-12)  # nearer than the fit is exact
+    return Slacks(xi, np.where(xi <= on_margin, 0, np.where(xi < 1, 1, 2)))
 
 
 def signs_of(model: SVMModel, y: Any, n: int) -> np.ndarray:
