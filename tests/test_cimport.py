@@ -1,5 +1,5 @@
-"""Other compiled code calls the Gram functions and the solver: an outside package built against the installed one, from Cython and
-from C; numba, cffi and ctypes by address."""
+"""Other compiled code calls the Gram functions and the solver: an outside package built against the installed one, from
+Cython and from C; numba, cffi and ctypes by address."""
 
 import ctypes
 import os

@@ -43,15 +43,17 @@ cdef int compute_rows(Store *store, const Py_ssize_t *points, Py_ssize_t n_point
     """Rows of the points, one after the other, by whoever supplies them."""
     cdef Py_ssize_t n = store.n, r
     cdef double *work
-    cdef int status = OK
+    cdef int status = OK, n_threads
     store.n_computed += n_points
     if store.dense != NULL:
+        store.dense.n_threads = threads_for(store, n_points * <double> n * (1 + 0.03 * store.dense.n_features))
         return fill_rows(store.dense, points, n_points, out)
     if store.sparse != NULL:
         work = <double *> malloc(store.n_threads * 2 * n * sizeof(double))
         if work == NULL:
             return NO_MEMORY
-        for r in prange(n_points, num_threads=store.n_threads, schedule="dynamic", chunksize=4):
+        n_threads = threads_for(store, n_points * <double> n * 5)
+        for r in prange(n_points, num_threads=n_threads, schedule="dynamic", chunksize=4):
             gram_csr.sparse_row(store.sparse, points[r], n, work + threadid() * 2 * n, work + (threadid() * 2 + 1) * n,
                                 out + r * n)
             if store.sparse.distance:

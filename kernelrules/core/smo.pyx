@@ -42,6 +42,7 @@ cdef enum:
     CHECK = 500                 # least steps between two looks at which points matter
     SMALL = 1024                # points below which shrinking saves nothing
 
+cdef double ULPS = 1e-14        # of a gradient, that many steps leave uncertain
 cdef double SHRINK = 0.7        # a problem is shrunk further when this part of it, or less, matters
 cdef double COARSE = 10.0       # times tol, to which a shrunk problem is solved before all points are looked at again
 cdef double LOCAL = 0.1         # a working set is solved until its violation is this part of the whole's
@@ -119,6 +120,15 @@ cdef double move_pair(Dual *dual, Py_ssize_t i, Py_ssize_t j, double curve) noex
     return step
 
 
+cdef double rounding(const Dual *dual) noexcept nogil:
+    """A violation that gradients of this size cannot be told from zero by."""
+    cdef double largest = 0
+    cdef Py_ssize_t v
+    for v in range(dual.n):
+        largest = max(largest, fabs(dual.gradient[v]))
+    return ULPS * largest
+
+
 cdef struct View:                   # kernel rows of a problem's points
     const void *matrix
     Py_ssize_t stride
@@ -148,7 +158,7 @@ cdef Outcome solve_all(Dual *dual, const void *simd, const View *view, const rea
     cdef const real_t *row_j = NULL
     cdef double step = 0, gain, most, curve, tau, k_ii
     # Differences of rounded kernel values below this are noise: a curvature that small counts as none.
-    cdef double noise = 1e-7 if real_t is float else 1e-12
+    cdef double noise = 1e-7 if real_t is float else 1e-15
     cdef Py_ssize_t done = 0, i, j, where, point_j
     cdef int s, group
     while True:
@@ -157,6 +167,8 @@ cdef Outcome solve_all(Dual *dual, const void *simd, const View *view, const rea
             return SOLVED
         if done == n_steps:
             return MORE
+        if dual.n_steps % CHECK == 0 and dual.violation <= rounding(dual):
+            return STALLED
         i = best[group].variable
         if i < 0:
             return STALLED
@@ -306,7 +318,7 @@ cdef Py_ssize_t take_violators(const Dual *dual, Work *work, int group, bint upw
                 n_found += 1
     if n_found > most:
         highest_first(work.keys, work.candidates, n_found, most)
-    for k in range(min(n_found, most)):
+    for k in range(min(n_found, min(most, work.size - work.n_members))):
         if work.place[work.candidates[k]] < 0:
             work.place[work.candidates[k]] = 0
             work.members[work.n_members] = work.candidates[k]
@@ -348,17 +360,19 @@ cdef void sort_ascending(Py_ssize_t *items, Py_ssize_t n) noexcept nogil:
 cdef void choose_members(const Dual *dual, Work *work, const Best *best, double tol) noexcept nogil:
     """The next working set: the worst violators of both directions, then members of the last one, free ones first."""
     cdef Py_ssize_t i, share, fresh, wanted
-    cdef int g, n_violating = 0, turn
+    cdef int g, n_violating = 0, turn, worst = 0
     work.old_members, work.members = work.members, work.old_members
     work.n_old, work.n_members = work.n_members, 0
     for i in range(work.n_old):
         work.place[work.old_members[i]] = -1
     for g in range(GROUPS):
         n_violating += best[g].up + best[g].low > tol
+        if best[g].up + best[g].low > best[worst].up + best[worst].low:
+            worst = g
     fresh = work.size // 2 if work.n_old > 0 else work.size
     share = max(<Py_ssize_t> 1, fresh // (2 * max(n_violating, 1)))
     for g in range(GROUPS):
-        if best[g].up + best[g].low > tol:
+        if best[g].up + best[g].low > tol and (g == worst or work.size >= 4):     # a pair has to be of one group
             take_violators(dual, work, g, True, best[g].low, tol, share)
             take_violators(dual, work, g, False, best[g].up, tol, share)
     for turn in range(2):
@@ -826,6 +840,7 @@ def solve(KernelRows rows, machines, double tol, Py_ssize_t max_steps, int n_thr
                     for m in range(min(n_open, <Py_ssize_t> 1)):
                         open_jobs[m].store.n_threads = n_threads
                         open_jobs[m].store.head = rows.store.head
+                        open_jobs[m].store.n_computed = rows.store.n_computed
                         run_job(open_jobs[m], tol, slice_steps, max_steps, single)
                         rows.store.head = open_jobs[m].store.head
                         rows.store.n_computed = open_jobs[m].store.n_computed
@@ -844,6 +859,7 @@ def solve(KernelRows rows, machines, double tol, Py_ssize_t max_steps, int n_thr
         for m in range(n):
             free_work(&jobs[m].work)
             if apart:
+                rows.store.n_computed += jobs[m].store.n_computed
                 free(jobs[m].store.change)
                 free(jobs[m].store.order)
                 free(jobs[m].store.starts)

@@ -31,7 +31,7 @@ def hard_margin(
     """Coefficients, intercept, certificate and decision values; `spans` has the positive points first."""
     n = sum(last - first for first, last in spans)
     signs = np.where(np.arange(n) < n_positive, 1.0, -1.0)
-    problem = dual.nu_svc(spans, n_positive, np.ones(n), 2.0 / n)
+    problem = dual.nu_svc(spans, n_positive, np.full(n, 2.0), 1.0 / n)  # a sum of 1 leaves every a below its limit
     size = float(np.abs(values.diagonal(np.float64)).max()) if not values.given else float(np.abs(values.x).max())
     tol, steps = 1e-2 * size, 0
     for _ in range(_ROUNDS):

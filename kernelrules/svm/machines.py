@@ -21,6 +21,8 @@ from kernelrules.svm.values import KernelValues, take
 
 __all__ = ["Fitted", "Split", "Task", "build_model", "feasible", "fit_machines", "fit_on", "reorder", "shares_values"]
 
+_TIGHTER = 7  # times that a tolerance is divided by ten to find a margin
+
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
@@ -139,7 +141,7 @@ def fit_on(
     solutions = dual.solve(values, problems, settings.tol, settings.max_iter, settings.tick, exact)
     if task.nu is None:
         return [Fitted(s.beta, s.intercept, s.certificate, task.C, s.decision()) for s in solutions]
-    return [_rescaled(s, task.nu) for s in solutions]
+    return [_rescaled(_with_margin(values, s, task.nu, settings)) for s in solutions]
 
 
 def feasible(problem: dual.Problem, start: np.ndarray) -> np.ndarray:
@@ -159,15 +161,34 @@ def feasible(problem: dual.Problem, start: np.ndarray) -> np.ndarray:
     return a
 
 
-def _rescaled(solution: dual.Solution, nu: float) -> Fitted:
+def _with_margin(values: KernelValues, solution: dual.Solution, nu: float, settings: Settings) -> dual.Solution:
+    """The solution, made more exact where it leaves open whether there is a margin at all: the problem's least value is
+    -½|w|² of the reduced hulls' distance, and is between the dual's and the primal's."""
+    certificate, tol = solution.certificate, settings.tol
+    for _ in range(_TIGHTER):
+        if certificate.primal < 0 or not certificate.converged:
+            break
+        tol /= 10
+        again = dual.solve(values, [replace(solution.problem, start=solution.a)], tol, settings.max_iter, settings.tick)
+        steps = certificate.iterations + again[0].certificate.iterations
+        solution = again[0]
+        certificate = replace(
+            solution.certificate, iterations=steps, converged=solution.certificate.kkt <= settings.tol
+        )
+    below, above = solution.offsets
+    if certificate.primal >= 0 or not above > below:
+        how = "" if certificate.converged else f" that {certificate.iterations} iterations could show"
+        raise ValueError(
+            f"nu = {nu} leaves no margin between the classes{how} (their reduced convex hulls meet): take a larger nu"
+        )
+    return replace(solution, certificate=certificate)
+
+
+def _rescaled(solution: dual.Solution) -> Fitted:
     """A ν-machine in the units of the C-machine that it equals, C = 1 / ρ: its margin is at ±1."""
     below, above = solution.offsets
     rho = (above - below) / 2
     certificate = solution.certificate
-    if not rho > 0:
-        raise ValueError(
-            f"nu = {nu} leaves no margin between the classes (their reduced convex hulls meet): take a larger nu"
-        )
     scaled = replace(
         certificate,
         primal=float(certificate.primal / rho / rho),

@@ -1,0 +1,684 @@
+"""The five machines against quadratic programmes written out, against scikit-learn, and against what they promise."""
+
+import dataclasses
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from itertools import combinations
+from multiprocessing import get_context
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from oracles import svm as oracle
+from scipy import optimize, sparse
+
+from kernelrules import kernels, svm
+
+KERNELS = [kernels.Linear(), kernels.Polynomial(2, 0.5, 1.0), kernels.RBF(0.7), kernels.Laplacian(0.3)]
+
+
+def each_kind():
+    return pytest.mark.parametrize("kind", oracle.KINDS)
+
+
+def fit(kind, X, y, *, C=1.0, nu=0.5, epsilon=0.1, weight=None, **options):
+    """One machine of any kind, called as a user would."""
+    match kind:
+        case "svc":
+            return svm.svc(X, y, C=C, sample_weight=weight, **options)
+        case "nu_svc":
+            return svm.svc(X, y, nu=nu, sample_weight=weight, **options)
+        case "svr":
+            return svm.svr(X, y, C=C, epsilon=epsilon, sample_weight=weight, **options)
+        case "nu_svr":
+            return svm.svr(X, y, C=C, nu=nu, sample_weight=weight, **options)
+        case "one_class":
+            return svm.one_class(X, nu=nu, sample_weight=weight, **options)
+    raise AssertionError(kind)
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    X: np.ndarray
+    y: np.ndarray
+    kernel: kernels.Kernel
+    parameters: dict
+
+    @property
+    def K(self):
+        return kernels.gram(self.X, kernel=self.kernel)
+
+
+@st.composite
+def cases(draw, kind):
+    """Small data with ties, repeats and constant columns; targets of both signs; weights of which some are zero."""
+    n, p = draw(st.integers(5, 18)), draw(st.integers(1, 3))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    X = rng.normal(size=(n, p))
+    if draw(st.booleans()):
+        X = np.round(X)
+    if draw(st.booleans()):
+        X[rng.integers(n, size=n // 3)] = X[0]
+    weight = rng.choice([0.0, 0.5, 1.0, 2.0], size=n) if draw(st.booleans()) else None
+    if weight is not None:
+        weight[:4] = 1.0
+    if kind in ("svr", "nu_svr"):
+        y = X[:, 0] ** 2 + rng.normal(size=n)
+    else:
+        y = np.where(rng.random(n) < draw(st.floats(0.2, 0.8)), 1.0, -1.0)
+        y[:4] = 1, -1, 1, -1
+    parameters = {"weight": weight}
+    if kind in ("svc", "svr", "nu_svr"):
+        parameters["C"] = draw(st.sampled_from([0.01, 0.3, 1.0, 10.0, 100.0]))
+    if kind == "svr":
+        parameters["epsilon"] = draw(st.sampled_from([0.0, 0.1, 1.0]))
+    if kind in ("nu_svc", "nu_svr", "one_class"):
+        given_weight = np.ones(n) if weight is None else weight
+        most = 2 * min(given_weight[y > 0].sum(), given_weight[y < 0].sum()) / given_weight.sum()
+        parameters["nu"] = draw(st.floats(0.05, 0.95)) * (most if kind == "nu_svc" else 1.0)
+    return Case(X, y, draw(st.sampled_from(KERNELS)), parameters)
+
+
+@each_kind()
+@settings(max_examples=40)
+@given(data=st.data())
+def test_every_kind_finds_the_optimum(kind, data):
+    """Objective, the direction w, the intercept and the certificate, each within the bound that tol gives it."""
+    case, tol = data.draw(cases(kind)), 1e-7
+    K, parameters = case.K, case.parameters
+    q = oracle.problem(kind, K, case.y, **parameters)
+    best = oracle.solve(q)
+    assume(kind != "nu_svc" or q.objective(best) > 1e-3)  # no margin at all: nothing to divide by
+
+    model = fit(kind, case.X, case.y, kernel=case.kernel, tol=tol, **parameters)
+    assert model.kind == kind
+    assert model.certificate.converged
+    (c,) = oracle.all_coefficients(model)
+    c, rho = oracle.assert_certified(model.certificate, kind, K, c, case.y, **parameters)
+
+    # A violation below tol leaves at most tol · Σ upper in the objective, and w within √(2 gap) of the best w.
+    digits = 1e-9 * max(1.0, abs(q.objective(best)))
+    allowed = tol * q.upper.sum() * max(rho, 1.0) + digits
+    reached = q.objective(oracle.variables(q, c))
+    assert q.objective(best) - 2 * digits <= reached <= q.objective(best) + allowed
+    assert model.certificate.gap * rho**2 <= allowed
+    apart = c - q.coefficients(best)
+    assert apart @ K @ apart <= 2 * (allowed + digits)
+    assert oracle.primal(kind, K, c, case.y, b=model.intercept[0] * rho, **parameters) + reached <= 2 * allowed, (
+        "the intercept is not optimal"
+    )
+
+
+def reference(kind, C, nu, tol, gamma):
+    sklearn_svm = pytest.importorskip("sklearn.svm")
+    options = {"kernel": "rbf", "gamma": gamma, "tol": tol}
+    return {
+        "svc": lambda: sklearn_svm.SVC(C=C, **options),
+        "nu_svc": lambda: sklearn_svm.NuSVC(nu=nu, **options),
+        "svr": lambda: sklearn_svm.SVR(C=C, epsilon=0.1, **options),
+        "nu_svr": lambda: sklearn_svm.NuSVR(C=C, nu=nu, **options),
+        "one_class": lambda: sklearn_svm.OneClassSVM(nu=nu, **options),
+    }[kind]()
+
+
+@each_kind()
+@pytest.mark.parametrize("C", [0.1, 10.0])
+@pytest.mark.parametrize("tol", [1e-3, 1e-6])
+def test_as_good_as_scikit_learn(kind, C, tol):
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(220, 4))
+    target = np.sin(2 * X[:, 0]) + 0.3 * X[:, 1] + 0.4 * rng.normal(size=220)
+    y = target if kind in ("svr", "nu_svr") else np.where(target > 0, 1.0, -1.0)
+    parameters = {"C": C, "nu": 0.3}
+    theirs = reference(kind, C, 0.3, tol, 0.25).fit(X, y)
+    model = fit(kind, X, y, epsilon=0.1, kernel=kernels.RBF(0.25), tol=tol, **parameters)
+    K = kernels.gram(X, kernel=kernels.RBF(0.25))
+    q = oracle.problem(kind, K, y, **parameters)
+
+    def objective(c):
+        return q.objective(oracle.variables(q, c * (oracle.nu_scale(c, 0.3, 220) if kind == "nu_svc" else 1)))
+
+    other = np.zeros(220)
+    other[theirs.support_] = theirs.dual_coef_[0]
+    (mine,) = oracle.all_coefficients(model)
+    assert objective(mine) <= objective(other) + 0.01 * tol * abs(objective(other))
+    new = rng.normal(size=(50, 4))
+    theirs_f = theirs.predict(new) if kind in ("svr", "nu_svr") else theirs.decision_function(new)
+    np.testing.assert_allclose(svm.decision(model, new), theirs_f, atol=30 * tol * max(1, C))
+
+
+def mixture(A, B):
+    """A kernel of the user's, of data dense or sparse."""
+    return kernels.gram(A, B, kernels.RBF(0.2)) + 0.1 * kernels.gram(A, B, kernels.Linear())
+
+
+@each_kind()
+@pytest.mark.parametrize("tol", [1e-3, 1e-7])
+@pytest.mark.parametrize(
+    "how",
+    ["float32 rows", "few rows kept", "linear", "polynomial", "csr", "thin csr", "callable", "callable, few rows kept"],
+)
+def test_certificates_of_larger_problems(kind, how, tol):
+    """Where rows are float32, or not all kept, or not computed at all: the certificate is that of float64."""
+    rng = np.random.default_rng(8)
+    n, p = 1200, 5
+    X = rng.normal(size=(n, p)) + 0.5
+    target = np.sin(2 * X[:, 0]) + X[:, 1] + 0.4 * rng.normal(size=n)
+    y = target if kind in ("svr", "nu_svr") else np.where(target > 0.5, 1.0, -1.0)
+    kernel, options = kernels.RBF(0.2), {}
+    if "few rows" in how:
+        options["cache_mb"] = 2.0
+    if how == "linear":
+        kernel = kernels.Linear()
+    if how == "polynomial":
+        kernel = kernels.Polynomial(2, 0.1, 1.0)
+    if "callable" in how:
+        kernel = mixture
+    data = X
+    if "csr" in how:
+        wide = np.zeros((n, 400))
+        wide[np.arange(n)[:, None], rng.integers(0, 6 if how == "csr" else 400, size=(n, p))] = X
+        data = sparse.csr_array(wide)
+    model = fit(kind, data, y, kernel=kernel, tol=tol, nu=0.6, **options)
+    K = mixture(X, X) if kernel is mixture else kernels.gram(data, kernel=kernel)
+    assert model.certificate.converged
+    assert model.certificate.kkt <= tol
+    (c,) = oracle.all_coefficients(model)
+    parameters = {"nu": 0.6} if kind in ("nu_svc", "nu_svr", "one_class") else {}
+    _, rho = oracle.assert_certified(model.certificate, kind, K, c, y, **parameters)
+    upper = oracle.problem(kind, K, y, **parameters).upper
+    assert model.certificate.gap * rho**2 <= tol * upper.sum() + 1e-9 * abs(model.certificate.dual) * rho**2
+    np.testing.assert_allclose(svm.decision(model, data), K @ c + model.intercept[0], atol=1e-6 * max(1, 1 / rho))
+
+
+# ---- what a model holds -------------------------------------------------------------------------------------------
+
+
+def blobs(n=60, k=3, seed=0, spread=0.9):
+    """Classes around a circle, the rows of all of them in turn."""
+    labels, angle = np.arange(n) % k, 2 * np.pi * np.arange(k) / k
+    centres = 2 * np.c_[np.cos(angle), np.sin(angle)]
+    return centres[labels] + spread * np.random.default_rng(seed).normal(size=(n, 2)), labels
+
+
+@each_kind()
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda k: type(k).__name__)
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_the_decision_is_the_sum_over_support_vectors(kind, kernel, form):
+    X, y = blobs(k=2)
+    model = fit(kind, form(X), y, kernel=kernel, nu=0.4)
+    assert model.kernel == kernel
+    assert (model.n_train, model.n_features) == X.shape
+    in_order = [model.support] if model.classes is None else [model.support[y[model.support] == c] for c in (0, 1)]
+    np.testing.assert_array_equal(model.support, np.concatenate(in_order))
+    assert all((np.diff(rows) > 0).all() for rows in in_order)
+    assert sparse.issparse(model.support_vectors) == (form is sparse.csr_array)
+    vectors = model.support_vectors.toarray() if form is sparse.csr_array else model.support_vectors
+    np.testing.assert_array_equal(vectors, X[model.support])
+    assert model.dual_coef.shape == (1, len(model.support))
+    assert (model.dual_coef != 0).any(axis=0).all(), "a support vector that supports nothing"
+    new = X[::3] + 0.1
+    expected = kernels.gram(new, vectors, kernel) @ model.dual_coef[0] + model.intercept[0]
+    for data in (new, sparse.csr_array(new)):
+        f = svm.decision(model, data)
+        assert f.shape == (len(new),)
+        np.testing.assert_allclose(f, expected, rtol=1e-9, atol=1e-9)
+    match kind:
+        case "svc" | "nu_svc":
+            np.testing.assert_array_equal(svm.predict(model, new), (expected > 0).astype(int))
+        case "one_class":
+            np.testing.assert_array_equal(svm.predict(model, new), np.where(expected > 0, 1, -1))
+        case _:
+            np.testing.assert_array_equal(svm.predict(model, new), svm.decision(model, new))
+
+
+def test_models_are_frozen():
+    model = svm.svc(*blobs(k=2))
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        model.intercept = np.zeros(1)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        model.certificate.gap = 0.0
+
+
+def test_gamma_is_resolved_on_the_training_data():
+    X, y = blobs(k=2)
+    model = svm.svc(X, y)
+    assert model.kernel == kernels.RBF("scale").resolve(X)
+    np.testing.assert_array_equal(
+        svm.decision(model, X), svm.decision(svm.svc(X, y, kernel=kernels.RBF("scale").resolve(X)), X)
+    )
+
+
+def test_the_negative_class_has_the_boundary():
+    """f(x) = x by symmetry; 0 goes to classes[0]."""
+    model = svm.svc([[-1.0], [1.0]], ["no", "yes"], C=10.0, kernel=kernels.Linear())
+    np.testing.assert_allclose(svm.decision(model, [[0.5], [-2.0], [0.0]]), [0.5, -2.0, 0.0], atol=1e-12)
+    assert svm.decision(model, [[0.0]])[0] == 0
+    np.testing.assert_array_equal(svm.predict(model, [[0.5], [-2.0], [0.0]]), ["yes", "no", "no"])
+
+
+@pytest.mark.parametrize(
+    "names",
+    [["a", "b", "c"], np.array([3, 10, -2]), np.array([1.5, 0.5, 2.5]), ["long name", "x", "é"]],
+    ids=["letters", "ints", "floats", "words"],
+)
+@pytest.mark.parametrize("k", [2, 3])
+def test_labels_of_any_kind(names, k):
+    X, code = blobs(k=k)
+    y = np.asarray(names)[code]
+    model = svm.svc(X, y)
+    np.testing.assert_array_equal(model.classes, np.unique(y))
+    assert model.classes.dtype == y.dtype
+    predicted = svm.predict(model, X)
+    assert predicted.dtype == y.dtype
+    assert (predicted == y).mean() > 0.8
+    plain = svm.svc(X, np.searchsorted(np.unique(y), y))
+    np.testing.assert_array_equal(svm.decision(model, X), svm.decision(plain, X))
+    listed = svm.predict(svm.svc(X, list(y)), X)
+    np.testing.assert_array_equal(listed, predicted)
+
+
+def test_labels_that_are_booleans_and_objects():
+    X, code = blobs(k=2)
+    model = svm.svc(X, code == 1)
+    assert model.classes.dtype == bool
+    np.testing.assert_array_equal(model.classes, [False, True])
+    assert svm.predict(model, X).dtype == bool
+    assert (svm.predict(model, X) == (code == 1)).mean() > 0.8
+    objects = np.array(["no", "yes"], dtype=object)[code]
+    np.testing.assert_array_equal(svm.predict(svm.svc(X, objects), X), objects[svm.predict(model, X).astype(int)])
+
+
+def test_data_frames():
+    pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    X, code = blobs(k=3)
+    y = np.array(["u", "v", "w"])[code]
+    expected = svm.decision(svm.svc(X, y), X)
+    for frame, series in (
+        (pandas.DataFrame(X, columns=["a", "b"]), pandas.Series(y)),
+        (polars.DataFrame(X, schema=["a", "b"]), polars.Series(y)),
+    ):
+        model = svm.svc(frame, series)
+        np.testing.assert_array_equal(svm.decision(model, frame), expected)
+        np.testing.assert_array_equal(model.classes, ["u", "v", "w"])
+
+
+# ---- more than two classes ----------------------------------------------------------------------------------------
+
+
+def by_votes(f, k):
+    """One-vs-one by the rule as it is written: most votes, then the largest sum of confidences f / (1 + |f|)."""
+    winners = []
+    for row in f:
+        votes, confidence = np.zeros(k), np.zeros(k)
+        for value, (i, j) in zip(row, combinations(range(k), 2), strict=True):
+            votes[i if value > 0 else j] += 1
+            confidence[i] += value / (1 + abs(value))
+            confidence[j] -= value / (1 + abs(value))
+        winners.append(max(range(k), key=lambda c: (votes[c], confidence[c])))
+    return np.array(winners)
+
+
+def relative_gap(certificate):
+    return certificate.gap / max(abs(certificate.primal), abs(certificate.dual))
+
+
+@pytest.mark.parametrize("nu", [None, 0.2])
+@pytest.mark.parametrize("k", [3, 5])
+def test_one_vs_one(k, nu):
+    X, y = blobs(90, k, seed=3)
+    kernel = kernels.RBF(0.5)
+    model = svm.svc(X, y, nu=nu, kernel=kernel, tol=1e-7)
+    pairs = list(combinations(range(k), 2))
+    assert model.multiclass == "ovo"
+    assert len(model.certificates) == len(model.intercept) == len(pairs)
+    assert model.certificate in model.certificates
+    assert relative_gap(model.certificate) == max(map(relative_gap, model.certificates))
+    new = np.random.default_rng(0).uniform(-4, 4, size=(400, 2))
+    f = svm.decision(model, new)
+    assert f.shape == (400, len(pairs))
+    everything = oracle.all_coefficients(model)
+    for column, (i, j) in enumerate(pairs):
+        rows = np.flatnonzero((y == i) | (y == j))
+        # Alone, the pair's machine is positive for its second class.
+        alone = svm.svc(X[rows], y[rows], nu=nu, kernel=kernel, tol=1e-7)
+        np.testing.assert_allclose(f[:, column], -svm.decision(alone, new), atol=1e-4)
+        assert not everything[column, (y != i) & (y != j)].any()
+        oracle.assert_certified(
+            model.certificates[column],
+            "svc" if nu is None else "nu_svc",
+            kernels.gram(X[rows], kernel=kernel),
+            everything[column, rows],
+            np.where(y[rows] == i, 1.0, -1.0),
+            **({} if nu is None else {"nu": nu}),
+        )
+    np.testing.assert_array_equal(svm.predict(model, new), by_votes(f, k))
+
+
+def test_ties_of_votes_go_to_the_summed_confidence():
+    """Three classes around a circle: where each pair's winner loses to the third, every class has one vote."""
+    angle = 2 * np.pi * np.arange(3) / 3
+    centres = np.c_[np.cos(angle), np.sin(angle)]
+    rng = np.random.default_rng(2)
+    y = np.repeat(np.arange(3), 15)
+    X = centres[y] + 0.8 * rng.normal(size=(45, 2))
+    model = svm.svc(X, y, C=100.0, kernel=kernels.RBF(2.0))
+    new = rng.uniform(-2, 2, size=(4000, 2))
+    f = svm.decision(model, new)
+    cycle = (f[:, 0] > 0) == (f[:, 2] > 0)
+    cycle &= (f[:, 0] > 0) != (f[:, 1] > 0)
+    assert cycle.sum() >= 5, "no ties to test"
+    expected = by_votes(f[cycle], 3)
+    assert len(np.unique(expected)) > 1, "the first class would do"
+    np.testing.assert_array_equal(svm.predict(model, new[cycle]), expected)
+
+
+def test_one_vs_rest():
+    X, code = blobs(90, 4, seed=1)
+    y = np.array(["p", "q", "r", "s"])[code]
+    model = svm.svc(X, y, multiclass="ovr", kernel=kernels.RBF(0.5), tol=1e-6)
+    assert len(model.certificates) == 4
+    new = np.random.default_rng(0).uniform(-4, 4, size=(200, 2))
+    f = svm.decision(model, new)
+    assert f.shape == (200, 4)
+    K = kernels.gram(X, kernel=kernels.RBF(0.5))
+    for c, coefficients in enumerate(oracle.all_coefficients(model)):
+        alone = svm.svc(X, code == c, kernel=kernels.RBF(0.5), tol=1e-6)
+        np.testing.assert_allclose(f[:, c], svm.decision(alone, new), atol=1e-4)
+        oracle.assert_certified(model.certificates[c], "svc", K, coefficients, np.where(code == c, 1.0, -1.0))
+    np.testing.assert_array_equal(svm.predict(model, new), model.classes[f.argmax(axis=1)])
+
+
+def test_one_vs_rest_of_two_classes_is_one_machine():
+    X, y = blobs(k=2)
+    model = svm.svc(X, y, multiclass="ovr")
+    np.testing.assert_array_equal(svm.decision(model, X), svm.decision(svm.svc(X, y), X))
+
+
+@pytest.mark.parametrize("multiclass", ["ovo", "ovr"])
+def test_an_executor_changes_nothing(multiclass):
+    X, y = blobs(80, 4)
+    alone = svm.svc(X, y, multiclass=multiclass, tol=1e-7)
+    with ThreadPoolExecutor(2) as threads, ProcessPoolExecutor(1, mp_context=get_context("spawn")) as processes:
+        models = [svm.svc(X, y, multiclass=multiclass, tol=1e-7, executor=e) for e in (threads, processes)]
+    for model in models:
+        for a, b in zip(model.certificates, alone.certificates, strict=True):
+            np.testing.assert_allclose(a.dual, b.dual, rtol=1e-7)
+        np.testing.assert_allclose(svm.decision(model, X), svm.decision(alone, X), atol=1e-4)
+    np.testing.assert_array_equal(models[0].dual_coef, models[1].dual_coef)
+
+
+# ---- weights ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_class_weights_are_sample_weights(k):
+    X, code = blobs(61, k, spread=1.5)
+    y = np.array(["a", "b", "c"])[code]
+    weights = {"a": 0.5, "b": 3.0, "c": 1.25}
+    by_row = np.array([weights[label] for label in y])
+    expected = svm.svc(X, y, sample_weight=by_row, tol=1e-6)
+    model = svm.svc(X, y, class_weight={c: weights[c] for c in np.unique(y)}, tol=1e-6)
+    np.testing.assert_array_equal(svm.decision(model, X), svm.decision(expected, X))
+    plain = svm.svc(X, y, tol=1e-6)
+    assert np.abs(svm.decision(model, X) - svm.decision(plain, X)).max() > 0.05
+    only_b = svm.svc(X, y, class_weight={"b": 3.0}, tol=1e-6)  # the others weigh 1
+    np.testing.assert_array_equal(
+        svm.decision(only_b, X), svm.decision(svm.svc(X, y, sample_weight=np.where(y == "b", 3.0, 1.0), tol=1e-6), X)
+    )
+    both = svm.svc(X, y, class_weight=weights if k == 3 else {"a": 0.5, "b": 3.0}, sample_weight=by_row, tol=1e-6)
+    np.testing.assert_array_equal(
+        svm.decision(both, X), svm.decision(svm.svc(X, y, sample_weight=by_row**2, tol=1e-6), X)
+    )
+
+
+def test_balanced_weights():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    y = np.array([0] * 40 + [1] * 15 + [2] * 5)
+    balanced = svm.svc(X, y, class_weight="balanced", tol=1e-6)
+    expected = svm.svc(X, y, class_weight={c: 60 / (3 * n) for c, n in enumerate((40, 15, 5))}, tol=1e-6)
+    np.testing.assert_allclose(svm.decision(balanced, X), svm.decision(expected, X), atol=1e-5)
+
+
+def test_weights_multiply_C():
+    X, y = blobs(k=2, spread=1.5)
+    doubled = svm.svc(X, y, C=1.0, sample_weight=np.full(60, 2.0), tol=1e-8)
+    np.testing.assert_allclose(svm.decision(doubled, X), svm.decision(svm.svc(X, y, C=2.0, tol=1e-8), X), atol=1e-6)
+
+
+# ---- kernels of the user ------------------------------------------------------------------------------------------
+
+
+@each_kind()
+def test_precomputed_and_callable_kernels(kind):
+    X, y = blobs(k=2, spread=1.5)
+    kernel = kernels.RBF(0.4)
+    new = X[:7] + 0.3
+    expected = fit(kind, X, y, nu=0.4, kernel=kernel, tol=1e-8)
+    f = svm.decision(expected, new)
+    given_matrix = fit(kind, kernels.gram(X, kernel=kernel), y, nu=0.4, kernel=kernels.Precomputed(), tol=1e-8)
+    assert given_matrix.support_vectors is None
+    np.testing.assert_allclose(svm.decision(given_matrix, kernels.gram(new, X, kernel)), f, atol=1e-6)
+
+    def mine(A, B):
+        return np.exp(-0.4 * ((A[:, None, :] - B[None, :, :]) ** 2).sum(axis=2))
+
+    called = fit(kind, X, y, nu=0.4, kernel=mine, tol=1e-8)
+    np.testing.assert_allclose(svm.decision(called, new), f, atol=1e-6)
+    np.testing.assert_array_equal(called.support_vectors, X[called.support])
+
+
+def test_precomputed_with_many_classes():
+    X, y = blobs(90, 4)
+    kernel = kernels.RBF(0.4)
+    expected = svm.decision(svm.svc(X, y, kernel=kernel, tol=1e-8), X)
+    K = kernels.gram(X, kernel=kernel)
+    model = svm.svc(K, y, kernel=kernels.Precomputed(), tol=1e-8)
+    np.testing.assert_allclose(svm.decision(model, K), expected, atol=1e-6)
+
+
+@each_kind()
+def test_float32(kind):
+    X, y = blobs(k=2, spread=1.5)
+    narrow = X.astype(np.float32)
+    wide = fit(kind, narrow.astype(np.float64), y, nu=0.4, kernel=kernels.RBF(0.4), tol=1e-5)
+    model = fit(kind, narrow, y, nu=0.4, kernel=kernels.RBF(0.4), tol=1e-5)
+    assert model.support_vectors.dtype == np.float32
+    assert model.dual_coef.dtype == np.float64
+    K = kernels.gram(narrow.astype(np.float64), kernel=kernels.RBF(0.4))
+    target = y if kind in ("svr", "nu_svr") else np.where(y > 0, 1.0, -1.0)
+    (c,) = oracle.all_coefficients(model)
+    a, b = model.certificate, wide.certificate
+    assert abs(a.dual - b.dual) <= 1e-4 * abs(b.dual)
+    np.testing.assert_allclose(K @ c + model.intercept[0], svm.decision(wide, X.astype(np.float32)), atol=1e-3)
+    oracle.assert_certified(a, kind, K, c, target, **({"nu": 0.4} if "nu" in kind or kind == "one_class" else {}))
+
+
+# ---- margins and slacks -------------------------------------------------------------------------------------------
+
+
+def test_margin_of_two_points():
+    model = svm.svc([[0.0, 0.0], [3.0, 4.0]], [0, 1], C=100.0, kernel=kernels.Linear())
+    assert isinstance(svm.margin(model), float)
+    np.testing.assert_allclose(svm.margin(model), 5.0, rtol=1e-6)
+
+
+@pytest.mark.parametrize("multiclass", ["ovo", "ovr"])
+def test_margins_of_many_machines(multiclass):
+    X, y = blobs(60, 3)
+    model = svm.svc(X, y, kernel=kernels.Linear(), multiclass=multiclass)
+    w = model.dual_coef @ model.support_vectors
+    np.testing.assert_allclose(svm.margin(model), 2 / np.linalg.norm(w, axis=1), rtol=1e-9)
+
+
+def test_the_three_cases_of_a_slack():
+    """f(x) = x exactly, from two points; the boundary has slack 1 exactly, and counts as wrong for both classes."""
+    model = svm.svc([[-1.0], [1.0]], ["no", "yes"], C=10.0, kernel=kernels.Linear())
+    x = np.array([[3.0], [1.0], [0.25], [0.0], [-0.5]])
+    positive = svm.slacks(model, x, ["yes"] * 5)
+    np.testing.assert_allclose(positive.values, [0, 0, 0.75, 1, 1.5], atol=1e-12)
+    assert positive.values[3] == 1.0
+    np.testing.assert_array_equal(positive.case, [0, 0, 1, 2, 2])
+    negative = svm.slacks(model, -x, ["no"] * 5)
+    np.testing.assert_allclose(negative.values, [0, 0, 0.75, 1, 1.5], atol=1e-12)
+    assert negative.values[3] == 1.0
+    np.testing.assert_array_equal(negative.case, [0, 0, 1, 2, 2])
+
+
+def test_slacks_add_up_to_the_primal():
+    X, y = blobs(k=2, spread=2.0)
+    model = svm.svc(X, y, C=0.7, tol=1e-8)
+    found = svm.slacks(model, X, y)
+    w_squared = (2 / svm.margin(model)) ** 2
+    np.testing.assert_allclose(0.5 * w_squared + 0.7 * found.values.sum(), model.certificate.primal, rtol=1e-6)
+    wrong = svm.predict(model, X) != y
+    assert {0, 1, 2} == set(found.case)
+    np.testing.assert_array_equal(found.case == 2, wrong)
+    np.testing.assert_array_equal(found.case == 0, found.values <= max(model.certificate.kkt, 1e-12))
+    assert ((found.case == 0) & (found.values > 0)).any(), "no support vector on the margin but for rounding"
+    np.testing.assert_array_equal(np.asarray(found), found.values)
+
+
+@pytest.mark.parametrize("budget", [10.5, 14.0, 20.0])
+def test_budget_is_the_widest_margin_that_it_pays_for(budget):
+    """Against the problem as the statistics books write it, by a general optimiser."""
+    X, y = blobs(24, 2, seed=4, spread=2.0)
+    sign = np.where(y == 1, 1.0, -1.0)
+    model = svm.budget(X, y, budget, kernel=kernels.Linear(), tol=1e-6)
+    spent = svm.slacks(model, X, y).values.sum()
+    assert spent <= budget * (1 + 1e-6)
+    n, p = X.shape
+    best = optimize.minimize(
+        lambda v: 0.5 * v[:p] @ v[:p],
+        np.r_[np.zeros(p + 1), np.ones(n)],
+        jac=lambda v: np.r_[v[:p], np.zeros(n + 1)],
+        method="SLSQP",
+        bounds=[(None, None)] * (p + 1) + [(0, None)] * n,
+        constraints=[
+            {"type": "ineq", "fun": lambda v: sign * (X @ v[:p] + v[p]) - 1 + v[p + 1 :]},
+            {"type": "ineq", "fun": lambda v: budget - v[p + 1 :].sum()},
+        ],
+        options={"ftol": 1e-12, "maxiter": 500},
+    )
+    assert best.success
+    np.testing.assert_allclose(svm.margin(model), 2 / np.linalg.norm(best.x[:p]), rtol=3e-3)
+
+
+def test_a_larger_budget_is_a_wider_margin():
+    X, y = blobs(40, 2, seed=4, spread=2.0)
+    margins = [svm.margin(svm.budget(X, y, b, kernel=kernels.RBF(0.5))) for b in (1.0, 5.0, 10.0, 20.0)]
+    assert (np.diff(margins) > 0).all()
+
+
+# ---- warm starts --------------------------------------------------------------------------------------------------
+
+
+def test_warm_start_from_the_answer_has_nothing_to_do():
+    X, y = blobs(120, 2, spread=1.5)
+    cold = svm.svc(X, y, C=5.0)
+    again = svm.svc(X, y, C=5.0, warm_start=cold)
+    assert again.certificate.iterations <= 2 < cold.certificate.iterations
+    np.testing.assert_allclose(svm.decision(again, X), svm.decision(cold, X), atol=1e-2)
+
+
+@pytest.mark.parametrize("change", ["C up", "C down", "gamma", "rows", "weights"])
+@pytest.mark.parametrize("k", [2, 3])
+def test_warm_start_finds_the_same_optimum(change, k):
+    X, y = blobs(90, k, spread=1.5)
+    kernel, C, rows, weight = kernels.RBF(0.5), 2.0, slice(None), None
+    match change:
+        case "C up":
+            C = 50.0
+        case "C down":
+            C = 0.1
+        case "gamma":
+            kernel = kernels.RBF(2.0)
+        case "weights":
+            weight = np.linspace(0.1, 3, 90)
+        case "rows":
+            rows = slice(60)
+    start = svm.svc(X[rows], y[rows], C=2.0, kernel=kernels.RBF(0.5), tol=1e-7)
+    options = {"C": C, "kernel": kernel, "sample_weight": weight, "tol": 1e-7}
+    warm = svm.svc(X, y, warm_start=start, **options)
+    cold = svm.svc(X, y, **options)
+    for a, b in zip(warm.certificates, cold.certificates, strict=True):
+        assert a.converged
+        np.testing.assert_allclose(a.dual, b.dual, rtol=1e-6)
+    np.testing.assert_allclose(svm.decision(warm, X), svm.decision(cold, X), atol=1e-4)
+
+
+def test_warm_start_of_regression():
+    X, _ = blobs(80, 2)
+    y = np.sin(X[:, 0]) + 0.1 * X[:, 1]
+    start = svm.svr(X[:60], y[:60], C=1.0, tol=1e-7)
+    for X_, y_ in ((X[:60], y[:60]), (X, y)):
+        warm = svm.svr(X_, y_, C=4.0, kernel=start.kernel, warm_start=start, tol=1e-7)
+        cold = svm.svr(X_, y_, C=4.0, kernel=start.kernel, tol=1e-7)
+        np.testing.assert_allclose(warm.certificate.dual, cold.certificate.dual, rtol=1e-6)
+        np.testing.assert_allclose(svm.decision(warm, X), svm.decision(cold, X), atol=1e-4)
+
+
+# ---- what the lectures say ----------------------------------------------------------------------------------------
+
+
+def test_xor_needs_the_quadratic_kernel():
+    X = np.array([[0.0, 0.0], [1.0, 1.0], [0.0, 1.0], [1.0, 0.0]])
+    y = np.array([0, 0, 1, 1])
+    quadratic = svm.svc(X, y, C=1e3, kernel=kernels.Polynomial(2, 1.0, 1.0))
+    np.testing.assert_array_equal(svm.predict(quadratic, X), y)
+    linear = svm.svc(X, y, C=1e3, kernel=kernels.Linear())
+    assert (svm.predict(linear, X) != y).any()
+
+
+@pytest.mark.parametrize("kernel", [kernels.Polynomial(2, 1.0, 1.0), kernels.Polynomial(3, 0.5, 2.0)])
+@each_kind()
+def test_explicit_features_are_the_polynomial_kernel(kind, kernel):
+    X, y = blobs(40, 2, spread=1.0)
+    X = X / 3
+    phi = kernels.feature_map(kernel, 2)
+    implicit = fit(kind, X, y, nu=0.4, kernel=kernel, tol=1e-7)
+    explicit = fit(kind, phi.transform(X), y, nu=0.4, kernel=kernels.Linear(), tol=1e-7)
+    np.testing.assert_allclose(implicit.certificate.dual, explicit.certificate.dual, rtol=1e-6)
+    new = X[:9] + 0.05
+    np.testing.assert_allclose(svm.decision(implicit, new), svm.decision(explicit, phi.transform(new)), atol=1e-4)
+
+
+@pytest.mark.parametrize("lam", [0.2, 1.0, 5.0])
+def test_hinge_and_ridge_is_the_same_problem(lam):
+    """min Σ(1 - y f)+ + λ/2 |w|² over w and b, with a slack a point for a smooth optimiser; λ = 1/C."""
+    X, y = blobs(24, 2, seed=7, spread=2.0)
+    sign = np.where(y == 1, 1.0, -1.0)
+    n, p = X.shape
+    best = optimize.minimize(
+        lambda v: v[p + 1 :].sum() + lam / 2 * v[:p] @ v[:p],
+        np.r_[np.zeros(p + 1), np.ones(n)],
+        jac=lambda v: np.r_[lam * v[:p], 0.0, np.ones(n)],
+        method="SLSQP",
+        bounds=[(None, None)] * (p + 1) + [(0, None)] * n,
+        constraints={
+            "type": "ineq",
+            "fun": lambda v: sign * (X @ v[:p] + v[p]) - 1 + v[p + 1 :],
+            "jac": lambda v: np.c_[sign[:, None] * X, sign, np.eye(n)],
+        },
+        options={"ftol": 1e-13, "maxiter": 500},
+    )
+    assert best.success
+    model = svm.svc(X, y, C=1 / lam, kernel=kernels.Linear(), tol=1e-8)
+    np.testing.assert_allclose(lam * model.certificate.primal, best.fun, rtol=1e-7)
+    np.testing.assert_allclose(model.dual_coef @ model.support_vectors, [best.x[:p]], atol=1e-4)
+
+
+def test_nu_bounds_the_shares():
+    """ν is at most the share of support vectors and at least the share of margin errors."""
+    X, y = blobs(200, 2, spread=1.5)
+    for nu in (0.1, 0.3, 0.6):
+        model = svm.svc(X, y, nu=nu, tol=1e-6)
+        assert len(model.support) / 200 >= nu - 1e-9
+        margins = np.where(y == 1, 1, -1) * svm.decision(model, X)
+        assert (margins < 1 - 1e-5 * np.abs(model.dual_coef).max()).mean() <= nu  # tol, divided by ρ
+        outliers = svm.one_class(X, nu=nu, tol=1e-6)
+        assert len(outliers.support) / 200 >= nu - 1e-9
+        assert (svm.decision(outliers, X) < -1e-4).mean() <= nu
+        tube = svm.svr(X, X[:, 0] * X[:, 1], nu=nu, tol=1e-6)
+        assert len(tube.support) / 200 >= nu - 1e-9
