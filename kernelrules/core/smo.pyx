@@ -34,6 +34,7 @@ from kernelrules.core.status import raise_for_status
 
 cdef extern from "Python.h":
     int PyErr_CheckSignals() except -1
+    Py_ssize_t PY_SSIZE_T_MAX
 
 cdef enum:
     WORKING = 2048              # points of a working set whose rows are computed
@@ -793,8 +794,9 @@ cdef int lend(Store *store, const Store *whole) noexcept nogil:
     return NO_MEMORY if store.change == NULL or (whole.starts != NULL and store.starts == NULL) else OK
 
 
-def solve(KernelRows rows, machines, double tol, Py_ssize_t max_steps, int n_threads, tick=None):
-    """Solve the machines, all on the same rows, until each one's violation is at most tol or it took max_steps steps.
+def solve(KernelRows rows, machines, double tol, Py_ssize_t max_steps, int n_threads, tick=None, max_rows=None):
+    """Solve the machines, all on the same rows, until each one's violation is at most tol or it took max_steps steps;
+    or until max_rows kernel rows were computed in all.
 
     `tick(done, total, violation)` is called, and signals are looked at, several times a second. Machines are spread
     over the threads where their rows allow it; one alone uses the threads inside.
@@ -804,6 +806,7 @@ def solve(KernelRows rows, machines, double tol, Py_ssize_t max_steps, int n_thr
     cdef Job *jobs = <Job *> calloc(n, sizeof(Job))
     cdef Job **open_jobs = <Job **> malloc(n * sizeof(Job *))
     cdef Machine machine
+    cdef Py_ssize_t most_rows = PY_SSIZE_T_MAX if max_rows is None else max_rows
     cdef double worst
     cdef int status = OK
     if jobs == NULL or open_jobs == NULL:
@@ -819,7 +822,7 @@ def solve(KernelRows rows, machines, double tol, Py_ssize_t max_steps, int n_thr
                 raise_for_status(lend(&jobs[m].store, &rows.store))
             else:
                 jobs[m].store = rows.store
-        while n_open > 0:
+        while n_open > 0 and rows.store.n_computed < most_rows:
             n_open, done, worst = 0, 0, 0.0
             for m in range(n):
                 done += jobs[m].dual.n_steps

@@ -198,12 +198,14 @@ def _offsets(problem: Problem, a: np.ndarray, gradient: np.ndarray) -> np.ndarra
 # ---- solving ----------------------------------------------------------------------------------------------------
 
 
-def _wanted(problems: list[Problem], n_points: int, height: int) -> np.ndarray | None:
-    """Which machines have a point in which block of `height` rows."""
-    wanted = np.zeros((-(-n_points // height), len(problems)), dtype=np.uint8)
+def _wanted(problems: list[Problem], points: np.ndarray, height: int) -> np.ndarray | None:
+    """Which machines have one of the points in which block of `height` of them."""
+    wanted = np.zeros((-(-len(points) // height), len(problems)), dtype=np.uint8)
     for m, problem in enumerate(problems):
         for _, n, point, _ in problem.segments:
-            wanted[point // height : (point + n - 1) // height + 1, m] = 1
+            first, last = np.searchsorted(points, [point, point + n])
+            if last > first:
+                wanted[first // height : (last - 1) // height + 1, m] = 1
     return None if wanted.all() else wanted
 
 
@@ -233,7 +235,7 @@ def solve(
     open_ones = list(range(len(machines)))
     aim = tol * _AIM
     for attempt in range(_REFINEMENTS):
-        smo.solve(values.rows, [machines[m] for m in open_ones], aim, limit, values.n_threads, tick)
+        _run(values, [machines[m] for m in open_ones], aim, limit, tick)
         before = [violations[m] for m in open_ones]
         if not exact:
             violations = [machine.violation for machine in machines]
@@ -256,12 +258,48 @@ def solve(
     ]
 
 
+def _run(values: KernelValues, machines: list[smo.Machine], aim: float, limit: int, tick: Any) -> None:
+    """The solver, on rows first and then on the whole matrix where many rows turn out to be needed."""
+    most = values.rows_before_matrix()
+    smo.solve(values.rows, machines, aim, limit, values.n_threads, tick, most)
+    if most is not None and values.rows.n_computed >= most and any(machine.unfinished for machine in machines):
+        values.use_matrix()
+        smo.solve(values.rows, machines, aim, limit, values.n_threads, tick)
+
+
 def _refresh(values: KernelValues, problems: list[Problem], machines: list[smo.Machine]) -> None:
-    """Gradients from float64 kernel values."""
+    """Gradients from float64 kernel values, for all variables that count."""
     betas = np.array([p.beta(m.a, values.n) for p, m in zip(problems, machines, strict=True)])
-    exact = values.exact_product(betas, _wanted(problems, values.n, apply.HEIGHT))
+    error = values.row_error()
+    counts = [_counting(p, m, error * float(np.abs(m.a).sum())) for p, m in zip(problems, machines, strict=True)]
+    needed = np.zeros(values.n, dtype=bool)
+    for problem, counting in zip(problems, counts, strict=True):
+        needed[problem.points()[counting]] = True
+    points = np.flatnonzero(needed)
+    if len(points) == 0:
+        return
+    exact = values.exact_product(betas, points, _wanted(problems, points, apply.HEIGHT))
     for problem, machine, row in zip(problems, machines, exact, strict=True):
-        machine.gradient[...] = row[problem.points()] + problem.linear
+        own = problem.points()
+        known = needed[own]
+        machine.gradient[known] = row[np.searchsorted(points, own[known])] + problem.linear[known]
+
+
+def _counting(problem: Problem, machine: smo.Machine, doubt: float) -> np.ndarray:
+    """Which variables count in the objectives or in the violation, if gradients may be wrong by `doubt`: those that are
+    not zero, and those whose hinges could be open. Where all can be had for little, all."""
+    a, gradient = machine.a, machine.gradient
+    if doubt == 0.0:
+        return np.ones(len(a), dtype=bool)
+    counting = a != 0
+    offsets = _offsets(problem, a, gradient)
+    margin = 2 * doubt + max(machine.violation, 0.0)
+    for members, b in zip(problem.groups(), offsets, strict=True):
+        g = gradient[members] + b
+        open_above = (problem.upper[members] > 0) & (g + problem.kink <= margin)
+        open_below = (problem.lower[members] < 0) & (g - problem.kink >= -margin)
+        counting[members] |= open_above | open_below
+    return counting
 
 
 def _solution(problem: Problem, machine: smo.Machine, violation: float, tol: float, n_points: int) -> Solution:

@@ -17,10 +17,24 @@ from kernelrules.results import Certificate, SVMModel
 from kernelrules.svm import dual
 from kernelrules.svm.hard import hard_margin
 from kernelrules.svm.settings import Settings, fit_sum, worst
-from kernelrules.svm.values import KernelValues, take
+from kernelrules.svm.values import KernelValues, matrix_fits, take
 
-__all__ = ["Fitted", "Split", "Task", "build_model", "feasible", "fit_machines", "fit_on", "reorder", "shares_values"]
+__all__ = [
+    "Fitted",
+    "Split",
+    "Task",
+    "build_model",
+    "feasible",
+    "fit_machines",
+    "fit_on",
+    "needs_few_rows",
+    "reorder",
+    "shares_values",
+]
 
+_MANY = 8000  # points from which a trial pays
+_TRIAL, _ROUGH, _TRIAL_STEPS = 1000, 0.1, 20_000  # points, tolerance and steps of it
+_FEW = 0.4  # of the trial's points; among more points the share of support vectors is smaller
 _TIGHTER = 7  # times that a tolerance is divided by ten to find a margin
 
 
@@ -78,7 +92,8 @@ def fit_machines(
     starts = [None] * len(splits) if earlier is None else list(earlier)
     n = x.shape[0]
     if settings.executor is None and (len(splits) == 1 or shares_values(x, kernel, settings)):
-        values = KernelValues(x, kernel, settings.threads, settings.cache_mb, settings.tick)
+        few = needs_few_rows(x, kernel, splits, task, settings)
+        values = KernelValues(x, kernel, settings.threads, settings.cache_mb, settings.tick, few=few)
         fitted = fit_on(values, splits, task, settings, starts)
         return fitted, values.rows.n_computed if values.rows.n_computed else n
     plain = replace(settings, executor=None, callback=None if settings.executor else settings.callback)
@@ -98,13 +113,29 @@ def fit_machines(
     return machines, n_computed
 
 
+def needs_few_rows(x: Any, kernel: Any, splits: list[Split], task: Task, settings: Settings) -> bool:
+    """Whether a C-machine on many points will have few support vectors: what a trial on every so many of them says."""
+    n = x.shape[0]
+    trial = isinstance(kernel, (kernels.RBF, kernels.Laplacian, kernels.Sigmoid, kernels.Polynomial))
+    if n < _MANY or len(splits) > 1 or task.nu is not None or math.isinf(task.C) or not trial:
+        return False
+    chosen = np.arange(0, n, n // _TRIAL)
+    spans = _renumber(splits[0].spans, chosen)
+    split = Split(spans, spans[0][1] - spans[0][0])  # two classes: one run each
+    if not 0 < split.n_positive < len(chosen):
+        return False
+    values = KernelValues(take(x, chosen), kernel, settings.threads)
+    weight = task.weight[chosen][split.points()]
+    problem = dual.c_svc(split.spans, split.signs(), task.C * weight)
+    rough = dual.solve(values, [problem], _ROUGH, _TRIAL_STEPS, exact=False)[0]
+    return bool((rough.beta != 0).mean() < _FEW)
+
+
 def shares_values(x: Any, kernel: Any, settings: Settings) -> bool:
     """Whether the kernel values of all points can be had at once: then machines share them."""
     if isinstance(kernel, (kernels.Linear, kernels.Precomputed)):
         return True
-    budget = check.free_memory() // 4 if settings.cache_mb is None else settings.cache_mb * 2**20
-    bounded = isinstance(kernel, (kernels.RBF, kernels.Laplacian, kernels.Sigmoid))
-    return x.shape[0] ** 2 * (4 if bounded else 8) <= budget
+    return matrix_fits(x.shape[0], kernel, settings.cache_mb)
 
 
 def _renumber(spans: list[tuple[int, int]], points: np.ndarray) -> list[tuple[int, int]]:
@@ -113,7 +144,8 @@ def _renumber(spans: list[tuple[int, int]], points: np.ndarray) -> list[tuple[in
 
 def _fit_alone(x: Any, kernel: Any, split: Split, task: Task, settings: Settings, start: Any) -> tuple[Fitted, int]:
     """One machine on its own points; what an executor is given."""
-    values = KernelValues(x, kernel, settings.threads, settings.cache_mb, settings.tick)
+    few = needs_few_rows(x, kernel, [split], task, settings)
+    values = KernelValues(x, kernel, settings.threads, settings.cache_mb, settings.tick, few=few)
     fitted = fit_on(values, [split], task, settings, [start])[0]
     return fitted, values.rows.n_computed if values.rows.n_computed else values.n
 

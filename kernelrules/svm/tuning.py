@@ -21,7 +21,7 @@ from kernelrules.svm.machines import Fitted, Split, Task, fit_machines, fit_on, 
 from kernelrules.svm.paths import costs_of
 from kernelrules.svm.settings import Settings
 from kernelrules.svm.use import labels_of
-from kernelrules.svm.values import KernelValues, is_callable
+from kernelrules.svm.values import KernelValues, is_callable, memory_for
 
 __all__ = ["tune"]
 
@@ -174,8 +174,8 @@ class _Distances:
     def __init__(self, data: Classified, tried: list[Any], settings: Settings) -> None:
         self.values = None
         n = data.x.shape[0]
-        budget = check.free_memory() // 4 if settings.cache_mb is None else settings.cache_mb * 2**20
-        if len(tried) > 1 and isinstance(tried[0], kernels.RBF) and 8 * n * n <= budget:
+        # two matrices at a time, the distances and one kernel's
+        if len(tried) > 1 and isinstance(tried[0], kernels.RBF) and 8 * n * n <= memory_for(settings.cache_mb):
             self.values = KernelValues.from_distances(data.x, tried[0], settings.threads, settings.tick)
 
     def kernel_values(self, kernel: Any) -> KernelValues | None:

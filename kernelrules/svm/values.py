@@ -4,17 +4,20 @@ Kernels that are bounded by 1 (RBF, Laplacian, Sigmoid) give rows in float32, ha
 solver's gradient is then made again from float64 values, K·beta, before an answer is believed. The others, whose
 values may span many orders, and all small problems work in float64.
 
-    linear            no matrix: X·(Xᵀ·beta)
-    n² values fit     the whole matrix, made once (`cache_mb` is the limit)
-    they do not       rows by blocks, as many kept as fit
+    linear              no matrix: X·(Xᵀ·beta)
+    n² values fit       the whole matrix, made once (`cache_mb` is the limit); where few rows are expected to be needed,
+                        rows by blocks first, and the matrix when it turns out that half of them are
+    they do not         rows by blocks, as many kept as fit
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from kernelrules import check, kernels, parallel
 from kernelrules.core import apply, rows
@@ -25,6 +28,8 @@ from kernelrules.kernels.matrix import refuse_overflow, require_kernel
 __all__ = ["KernelValues", "product", "resolve"]
 
 _SMALL = 1024  # points up to which float64 costs nothing worth saving
+_WHOLE = 2 << 30  # bytes of the largest matrix that is made as a whole: fresh memory costs more time than its contents
+_SHARE = 2  # a whole matrix is made when half of its rows were: it costs about as much
 _DENSE_FROM = 0.05  # share of entries from which sparse rows are computed faster as dense ones
 _BLOCK = 256  # rows of a callable kernel made at a time
 _ASYMMETRY = 1e-6  # of a given matrix, relative to its largest entry, that passes for rounding
@@ -36,6 +41,21 @@ def resolve(kernel: Any, x: Any) -> Any:
         return kernel
     require_kernel(kernel)
     return kernel.resolve_checked(x)
+
+
+def memory_for(cache_mb: float | None) -> int:
+    """Bytes for kernel values: what was asked for, or a quarter of what is free."""
+    return check.free_memory() // 4 if cache_mb is None else int(cache_mb * 2**20)
+
+
+def is_bounded(kernel: Any) -> bool:
+    """Whether kernel values lie between -1 and 1: then rows are float32."""
+    return isinstance(kernel, (kernels.RBF, kernels.Laplacian, kernels.Sigmoid))
+
+
+def matrix_fits(n: int, kernel: Any, cache_mb: float | None) -> bool:
+    """Whether the whole matrix of n points is made, where nothing speaks against it."""
+    return n <= 2 or n * n * (4 if is_bounded(kernel) and n > _SMALL else 8) <= min(memory_for(cache_mb), _WHOLE)
 
 
 def is_callable(kernel: Any) -> bool:
@@ -54,6 +74,11 @@ def _ask(kernel: Callable[[Any, Any], Any], x: Any, z: Any) -> np.ndarray:
     if values.shape != shape:
         raise ValueError(f"kernel(X, Z) gave an array of shape {values.shape} for {shape[0]} and {shape[1]} rows")
     return check.matrix(values, "kernel(X, Z)", dtype=np.float64)
+
+
+def _squares(x: Any) -> np.ndarray:
+    """Squared lengths of rows."""
+    return np.asarray(x.power(2).sum(axis=1)).ravel() if sparse.issparse(x) else np.einsum("ij,ij->i", x, x)
 
 
 def take(x: Any, chosen: np.ndarray) -> Any:
@@ -105,6 +130,8 @@ class KernelValues:
         Told of progress in a large matrix.
     ready : bool
         Whether to prepare rows at once.
+    few : bool
+        Whether few of them are expected to be needed.
     """
 
     def __init__(
@@ -115,18 +142,20 @@ class KernelValues:
         cache_mb: float | None = None,
         tick: Any = None,
         ready: bool = True,
+        few: bool = False,
     ) -> None:
         self.x, self.kernel, self.n_threads, self.tick = x, kernel, n_threads, tick
         self.given = isinstance(kernel, kernels.Precomputed)
-        self.budget = check.free_memory() // 4 if cache_mb is None else int(cache_mb * 2**20)
+        self.budget = memory_for(cache_mb)
         self.n = x.shape[0]
+        self.patient = False  # whether a whole matrix would fit, but has not been made
         if self.given:
             self._require_kernel_matrix()
         elif not is_callable(kernel):
             refuse_overflow(x if x.dtype == np.float64 else x.astype(np.float64), None, kernel)
             self.diagonal(np.float64)
-        self.squares = None
-        self.rows = self._find_rows(narrow=self._bounded() and self.n > _SMALL) if ready else None
+        self.squares = self._largest = None
+        self.rows = self._find_rows(is_bounded(kernel) and self.n > _SMALL, few) if ready else None
 
     @classmethod
     def only_products(cls, x: Any, kernel: Any, n_threads: int) -> KernelValues:
@@ -153,9 +182,6 @@ class KernelValues:
         other.rows = rows.whole_matrix(matrix, np.ones(self.n, dtype=np.float32), self.n_threads)
         return other
 
-    def _bounded(self) -> bool:
-        return isinstance(self.kernel, (kernels.RBF, kernels.Laplacian, kernels.Sigmoid))
-
     def _require_kernel_matrix(self) -> None:
         x = self.x
         if x.shape[0] != x.shape[1]:
@@ -172,8 +198,8 @@ class KernelValues:
                     f"X is not symmetric, so no kernel matrix: at ({start + i}, {j}) by {difference.max()}"
                 )
 
-    def _find_rows(self, narrow: bool) -> rows.KernelRows:
-        """What the solver reads: as described above."""
+    def _find_rows(self, narrow: bool, few: bool = False) -> rows.KernelRows:
+        """What the solver reads, as described above."""
         if isinstance(self.kernel, kernels.Linear):
             x = self.x.astype(np.float64)
             if isinstance(x, check.Csr):
@@ -183,13 +209,15 @@ class KernelValues:
         if self.given:
             matrix = self.x if self.x.dtype == np.float64 else self.x.astype(np.float64)
             return rows.whole_matrix(matrix, np.diagonal(matrix).copy(), self.n_threads)
-        fits = self.n * self.n * dtype.itemsize <= self.budget or self.n <= 2
+        fits = self.n * self.n * dtype.itemsize <= min(self.budget, _WHOLE) or self.n <= 2
         n_slots = max(2, self.budget // (self.n * dtype.itemsize))
         if is_callable(self.kernel):
             return self._callable_rows(fits, n_slots)
         x, columns = self._working_data(dtype)
-        if not fits:
+        self.patient = fits and few
+        if not fits or self.patient:
             diagonal = self.diagonal(dtype)
+            n_slots = 1 + self.n // _SHARE + _BLOCK if self.patient else n_slots
             return rows.cached_rows(x, columns, self.kernel.core(), diagonal, n_slots, self.n_threads)
         matrix = np.empty((self.n, self.n), dtype=dtype)
         if columns is None:
@@ -239,6 +267,15 @@ class KernelValues:
             raise ValueError("kernel values overflow float64: scale the data, or take a smaller gamma or degree")
         return np.ascontiguousarray(values)
 
+    def rows_before_matrix(self) -> int | None:
+        """Rows after which it pays to make the whole matrix; None: it is there, or will never be."""
+        return self.n // _SHARE if self.patient else None
+
+    def use_matrix(self) -> None:
+        """Make the whole matrix: many rows are needed."""
+        narrow, self.rows, self.patient = self.rows.single, None, False
+        self.rows = self._find_rows(narrow)
+
     def use_float64(self) -> None:
         """Give up narrow rows, for problems that turn out to need more digits."""
         self.rows = None  # the narrow matrix goes before the wide one comes
@@ -251,16 +288,35 @@ class KernelValues:
             return everywhere if points is None else everywhere[points]
         return self._from_rows(beta, points)
 
-    def exact_product(self, betas: np.ndarray, wanted: Any = None) -> np.ndarray:
-        """K·betaᵀ in float64, (n_machines, n); of each machine only the parts that are wanted."""
+    def exact_product(self, betas: np.ndarray, points: np.ndarray | None = None, wanted: Any = None) -> np.ndarray:
+        """K·betaᵀ in float64 at some points or at all, (n_machines, n_points); of each machine what is wanted."""
         if self._has_whole() and not self.rows.single:
-            return np.array([self._from_rows(beta) for beta in betas])
+            return np.array([self._from_rows(beta, points) for beta in betas])
         used = np.flatnonzero(betas.any(axis=0))
         x = self.x.astype(np.float64, copy=False) if not isinstance(self.x, check.Csr) else self.x.astype(np.float64)
+        here = x if points is None or len(points) == self.n else take(x, points)
         if self.given:
-            return np.ascontiguousarray((x[:, used] @ betas[:, used].T).T)
-        values = product(x, take(x, used), self.kernel, betas[:, used], self.n_threads, self.tick, wanted)
+            return np.ascontiguousarray((here[:, used] @ betas[:, used].T).T)
+        values = product(here, take(x, used), self.kernel, betas[:, used], self.n_threads, self.tick, wanted)
         return np.ascontiguousarray(values.T)
+
+    def row_error(self) -> float:
+        """A bound of the error of an entry of the rows that the solver reads."""
+        if not self.rows.single:
+            return 0.0
+        if self._largest is None:
+            x = self.x.toscipy() if isinstance(self.x, check.Csr) else self.x
+            if not isinstance(self.kernel, kernels.Sigmoid) and not sparse.issparse(x):
+                x = x - x.mean(axis=0)
+            self._largest = float(np.sqrt(_squares(x).max()))
+        size = self._largest
+        if isinstance(self.kernel, kernels.Sigmoid):
+            spread = 1e-6 * self.kernel.gamma * size**2
+        elif isinstance(self.kernel, kernels.Laplacian):
+            spread = 2e-7 * self.kernel.gamma * size * math.sqrt(self.x.shape[1])
+        else:
+            spread = 2e-7 * math.sqrt(self.kernel.gamma) * size
+        return 2e-5 + spread  # of the kernel's evaluation, and of rounding the data
 
     def _has_whole(self) -> bool:
         return self.rows is not None and self.rows.kind != rows.CACHED_KIND
