@@ -13,6 +13,8 @@ cdef enum Outcome:
     STALLED                     # rounding: no step changes anything any more
     FAILED                      # kernel values could not be had; `status` says why
 
+cdef double NO_NUMBER           # a violation below it comes from kernel values that are not numbers
+
 cdef struct Dual:               # one problem and where its solution stands; arrays have one entry a variable
     Py_ssize_t n
     int n_segments
@@ -26,6 +28,7 @@ cdef struct Dual:               # one problem and where its solution stands; arr
     double *low
     double violation            # of the optimality conditions, when last looked at
     Py_ssize_t n_steps
+    Py_ssize_t max_steps        # that are never exceeded
     Outcome outcome
     int status
 

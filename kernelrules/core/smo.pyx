@@ -43,6 +43,7 @@ cdef enum:
     CHECK = 500                 # least steps between two looks at which points matter
     SMALL = 1024                # points below which shrinking saves nothing
 
+NO_NUMBER = -1.5e301            # the highest of no numbers at all is KR_NOTHING, in both directions
 cdef double ULPS = 1e-14        # of a gradient, that many steps leave uncertain
 cdef double SHRINK = 0.7        # a problem is shrunk further when this part of it, or less, matters
 cdef double COARSE = 10.0       # times tol, to which a shrunk problem is solved before all points are looked at again
@@ -165,7 +166,7 @@ cdef Outcome solve_all(Dual *dual, const void *simd, const View *view, const rea
     while True:
         group = scan_all(dual, simd, row_i, row_j, step, best)
         if dual.violation <= tol:
-            return SOLVED
+            return SOLVED if dual.violation > NO_NUMBER else STALLED
         if done == n_steps:
             return MORE
         if dual.n_steps % CHECK == 0 and dual.violation <= rounding(dual):
@@ -493,7 +494,7 @@ cdef int do_round(Dual *dual, Store *store, Work *work, const Best *best, double
     memset(&view, 0, sizeof(View))
     view.matrix, view.stride = work.block, work.n_members
     local.outcome = solve_all(&local, store.simd, &view, diagonal, <real_t *> work.gains, aim,
-                              100 * work.size + 10000)
+                              min(100 * work.size + 10000, dual.max_steps - dual.n_steps))
     dual.n_steps += local.n_steps
     memset(change, 0, work.n_members * sizeof(double))
     if not take_over(dual, &local, work, change, False):
@@ -649,7 +650,7 @@ cdef void advance_whole(Dual *dual, Store *store, Work *work, double tol, Py_ssi
                 return
             if outcome == SOLVED:               # of the local problem: see what all points say
                 look_again(dual, store, work, tol, example)
-                dual.outcome = SOLVED if dual.violation <= tol else MORE
+                dual.outcome = SOLVED if NO_NUMBER < dual.violation <= tol else MORE
             else:
                 work.until_check = CHECK
         elif outcome != MORE:
@@ -670,9 +671,7 @@ cdef void advance(Dual *dual, Store *store, Work *work, double tol, Py_ssize_t n
     while dual.outcome == MORE:
         scan_all(dual, store.simd, <const real_t *> NULL, <const real_t *> NULL, 0.0, best)
         if dual.violation <= tol:
-            dual.outcome = SOLVED
-        elif not dual.violation > tol:          # not a number: kernel values were not
-            dual.outcome = STALLED
+            dual.outcome = SOLVED if dual.violation > NO_NUMBER else STALLED
         elif dual.n_steps >= last:
             return
         else:
@@ -743,7 +742,8 @@ cdef class Machine:
 
 cdef struct Job:
     Dual *dual
-    Store store
+    Store *store
+    Store lent                  # a copy of its own, where machines run side by side
     Work work
     bint started
 
@@ -752,16 +752,16 @@ cdef void run_job(Job *job, double tol, Py_ssize_t n_steps, Py_ssize_t max_steps
     cdef float single_example = 0
     cdef double double_example = 0
     if not job.started:
-        job.dual.status = start_work(&job.work, job.dual, &job.store, sizeof(float) if single else sizeof(double))
+        job.dual.status = start_work(&job.work, job.dual, job.store, sizeof(float) if single else sizeof(double))
         job.started = True
         if job.dual.status != OK:
             job.dual.outcome = FAILED
             return
     n_steps = min(n_steps, max_steps - job.dual.n_steps)
     if single:
-        advance(job.dual, &job.store, &job.work, tol, n_steps, &single_example)
+        advance(job.dual, job.store, &job.work, tol, n_steps, &single_example)
     else:
-        advance(job.dual, &job.store, &job.work, tol, n_steps, &double_example)
+        advance(job.dual, job.store, &job.work, tol, n_steps, &double_example)
 
 
 cdef void settle_job(Job *job, bint single) noexcept nogil:
@@ -771,9 +771,9 @@ cdef void settle_job(Job *job, bint single) noexcept nogil:
     if not job.work.shrunk:
         return
     if single:
-        job.dual.status = unshrink(job.dual, &job.store, &job.work, &single_example)
+        job.dual.status = unshrink(job.dual, job.store, &job.work, &single_example)
     else:
-        job.dual.status = unshrink(job.dual, &job.store, &job.work, &double_example)
+        job.dual.status = unshrink(job.dual, job.store, &job.work, &double_example)
 
 
 cdef bint is_open(const Dual *dual, Py_ssize_t max_steps) noexcept nogil:
@@ -818,10 +818,11 @@ def solve(KernelRows rows, machines, double tol, Py_ssize_t max_steps, int n_thr
             machine = machines[m]
             jobs[m].dual = &machine.dual
             machine.dual.outcome = MORE
+            machine.dual.max_steps = max_steps
+            jobs[m].store = &rows.store
             if apart:
-                raise_for_status(lend(&jobs[m].store, &rows.store))
-            else:
-                jobs[m].store = rows.store
+                jobs[m].store = &jobs[m].lent
+                raise_for_status(lend(&jobs[m].lent, &rows.store))
         while n_open > 0 and rows.store.n_computed < most_rows:
             n_open, done, worst = 0, 0, 0.0
             for m in range(n):
@@ -840,13 +841,9 @@ def solve(KernelRows rows, machines, double tol, Py_ssize_t max_steps, int n_thr
                     for m in prange(n_open, num_threads=n_threads, schedule="dynamic", chunksize=1):
                         run_job(open_jobs[m], tol, slice_steps, max_steps, single)
                 else:
-                    for m in range(min(n_open, <Py_ssize_t> 1)):
-                        open_jobs[m].store.n_threads = n_threads
-                        open_jobs[m].store.head = rows.store.head
-                        open_jobs[m].store.n_computed = rows.store.n_computed
-                        run_job(open_jobs[m], tol, slice_steps, max_steps, single)
-                        rows.store.head = open_jobs[m].store.head
-                        rows.store.n_computed = open_jobs[m].store.n_computed
+                    rows.store.n_threads = n_threads
+                    if n_open > 0:
+                        run_job(open_jobs[0], tol, slice_steps, max_steps, single)
             slice_steps = better_step(slice_steps, perf_counter() - started)
             PyErr_CheckSignals()
             if tick is not None:
@@ -862,9 +859,9 @@ def solve(KernelRows rows, machines, double tol, Py_ssize_t max_steps, int n_thr
         for m in range(n):
             free_work(&jobs[m].work)
             if apart:
-                rows.store.n_computed += jobs[m].store.n_computed
-                free(jobs[m].store.change)
-                free(jobs[m].store.order)
-                free(jobs[m].store.starts)
+                rows.store.n_computed += jobs[m].lent.n_computed
+                free(jobs[m].lent.change)
+                free(jobs[m].lent.order)
+                free(jobs[m].lent.starts)
         free(jobs)
         free(open_jobs)

@@ -4,7 +4,7 @@ The row source gets a cache of its own and the solver is run in slices, between 
 on. At the end K·beta is made anew from rows, so that report and gradient carry no rounding from many small steps.
 """
 
-from libc.math cimport fabs
+from libc.math cimport fabs, isfinite
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
@@ -126,8 +126,7 @@ cdef int run(Dual *dual, Store *store, Work *work, const kr_smo_problem *problem
              kr_smo_report *report, double *beta, Py_ssize_t *points, const double **rows) noexcept nogil:
     """Solve in slices, make the gradient anew, and once more where rounding had hidden a violation."""
     cdef Best best[GROUPS]
-    cdef Py_ssize_t limit = options.max_steps if options.max_steps > 0 else max(<Py_ssize_t> 10000000,
-                                                                                100 * problem.n_points)
+    cdef Py_ssize_t limit = dual.max_steps
     cdef double example = 0
     cdef int status = OK
     for _ in range(3):
@@ -153,7 +152,7 @@ cdef int run(Dual *dual, Store *store, Work *work, const kr_smo_problem *problem
             break
     if status == STOPPED:
         return STOPPED
-    if dual.violation <= options.tol:
+    if dual.violation <= options.tol and isfinite(report.objective):
         return OK
     return STALLED if dual.outcome != MORE else MAX_ITER
 
@@ -180,6 +179,7 @@ cdef int solve_source(const kr_row_source *source, const kr_smo_problem *problem
     store.kind, store.n, store.n_threads = CACHED, n, options.n_threads
     store.simd, store.diagonal, store.source = pick(simd_level(), &example), problem.diagonal, source
     dual.n, dual.segments, dual.kink = problem.n_variables, segments, problem.kink
+    dual.max_steps = options.max_steps if options.max_steps > 0 else max(<Py_ssize_t> 10000000, 100 * n)
     dual.n_segments = make_segments(problem, segments)
     dual.lower, dual.upper, dual.a = problem.lower, problem.upper, state.a
     numbers = <double *> malloc((3 * dual.n + n) * sizeof(double))
