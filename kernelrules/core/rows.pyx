@@ -344,7 +344,7 @@ cdef int start(KernelRows rows, StoreKind kind, Py_ssize_t n, int n_threads, con
 cdef int make_slots(Store *store, Py_ssize_t n_slots, Py_ssize_t itemsize) noexcept nogil:
     """Room for rows to be kept. free_slots() must follow."""
     cdef Py_ssize_t n = store.n, i
-    n_slots = min(n_slots, n)
+    n_slots = min(max(n_slots, <Py_ssize_t> 2), n)      # a step needs two
     store.n_slots = n_slots
     store.slots = malloc(n_slots * n * itemsize)
     store.slot_of = <Py_ssize_t *> malloc(n * sizeof(Py_ssize_t))

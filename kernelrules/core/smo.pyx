@@ -42,6 +42,7 @@ cdef enum:
     ARRAYS = 7                  # of the local problem
     CHECK = 500                 # least steps between two looks at which points matter
     SMALL = 1024                # points below which shrinking saves nothing
+    FEW_POINTS = 8192           # up to which a shrunk problem may have three quarters of them, beyond it half
 
 NO_NUMBER = -1.5e301            # the highest of no numbers at all is KR_NOTHING, in both directions
 cdef double ULPS = 1e-14        # of a gradient, that many steps leave uncertain
@@ -216,7 +217,8 @@ cdef int start_work(Work *work, const Dual *dual, const Store *store, Py_ssize_t
     elif store.kind == CACHED:
         q = min(q, store.n_slots)
     else:
-        q = count_points(dual) // 2
+        q = count_points(dual)
+        q = q * 3 // 4 if q <= FEW_POINTS else q // 2
     work.size = q
     work.gains = malloc((n if whole else 2 * q) * itemsize)
     if work.gains == NULL:
@@ -809,6 +811,7 @@ def solve(KernelRows rows, machines, double tol, Py_ssize_t max_steps, int n_thr
     cdef Py_ssize_t most_rows = PY_SSIZE_T_MAX if max_rows is None else max_rows
     cdef double worst
     cdef int status = OK
+    rows.give_failure()             # of an earlier call that something else ended
     if jobs == NULL or open_jobs == NULL:
         free(jobs)
         free(open_jobs)

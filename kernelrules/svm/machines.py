@@ -32,6 +32,7 @@ __all__ = [
     "shares_values",
 ]
 
+_TOGETHER = 5000  # points whose kernel values pairs of classes share: 100 MB of float32
 _MANY = 8000  # points from which a trial pays
 _TRIAL, _ROUGH, _TRIAL_STEPS = 1000, 0.1, 20_000  # points, tolerance and steps of it
 _FEW = 0.4  # of the trial's points; among more points the share of support vectors is smaller
@@ -91,6 +92,8 @@ def fit_machines(
     fits, else each on its own points."""
     starts = [None] * len(splits) if earlier is None else list(earlier)
     n = x.shape[0]
+    if settings.executor is None and are_many_pairs(splits, x, kernel):
+        return _fit_by_groups(x, kernel, splits, task, settings, starts)
     if settings.executor is None and (len(splits) == 1 or shares_values(x, kernel, settings)):
         few = needs_few_rows(x, kernel, splits, task, settings)
         values = KernelValues(x, kernel, settings.threads, settings.cache_mb, settings.tick, few=few)
@@ -110,6 +113,45 @@ def fit_machines(
         beta[np.sort(split.points())] = machine.beta
         machines.append(replace(machine, beta=beta))
         n_computed += computed
+    return machines, n_computed
+
+
+def are_many_pairs(splits: list[Split], x: Any, kernel: Any) -> bool:
+    """Whether the machines are pairs of many classes on a matrix that is large as a whole."""
+    if isinstance(kernel, (kernels.Linear, kernels.Precomputed)) or x.shape[0] <= _TOGETHER:
+        return False
+    return len(splits) > 3 and all(len(split.points()) <= _TOGETHER // 2 for split in splits)
+
+
+def _fit_by_groups(
+    x: Any, kernel: Any, splits: list[Split], task: Task, settings: Settings, starts: list[np.ndarray | None]
+) -> tuple[list[Fitted], int]:
+    """One-vs-one machines of many classes: classes are put into groups, and the machines between two groups share the
+    kernel values of those points, in memory that is used again and again."""
+    classes = sorted({span for split in splits for span in split.spans})
+    groups, filled = {}, 0
+    for first, last in classes:
+        filled += last - first
+        groups[first, last] = 2 * (filled - 1) // _TOGETHER
+    batches: dict[tuple[int, int], list[int]] = {}
+    for m, split in enumerate(splits):
+        batches.setdefault(tuple(sorted(groups[span] for span in split.spans)), []).append(m)
+    buffer = np.empty(_TOGETHER * _TOGETHER * 9, dtype=np.uint8)
+    machines: list[Fitted | None] = [None] * len(splits)
+    n_computed = 0
+    for members in batches.values():
+        points = np.unique(np.concatenate([splits[m].points() for m in members]))
+        values = KernelValues(
+            take(x, points), kernel, settings.threads, settings.cache_mb, settings.tick, buffer=buffer
+        )
+        own = [Split(_renumber(splits[m].spans, points), splits[m].n_positive) for m in members]
+        part = Task(task.weight[points], task.C, task.nu)
+        begin = [None if starts[m] is None else starts[m][points] for m in members]
+        for m, machine in zip(members, fit_on(values, own, part, settings, begin), strict=True):
+            beta = np.zeros(x.shape[0])
+            beta[points] = machine.beta
+            machines[m] = replace(machine, beta=beta)
+        n_computed += values.rows.n_computed or values.n
     return machines, n_computed
 
 

@@ -132,6 +132,8 @@ class KernelValues:
         Whether to prepare rows at once.
     few : bool
         Whether few of them are expected to be needed.
+    buffer : ndarray, optional
+        Bytes that a whole matrix may be put into.
     """
 
     def __init__(
@@ -143,11 +145,13 @@ class KernelValues:
         tick: Any = None,
         ready: bool = True,
         few: bool = False,
+        buffer: np.ndarray | None = None,
     ) -> None:
         self.x, self.kernel, self.n_threads, self.tick = x, kernel, n_threads, tick
         self.given = isinstance(kernel, kernels.Precomputed)
         self.budget = memory_for(cache_mb)
         self.n = x.shape[0]
+        self.buffer = buffer
         self.patient = False  # whether a whole matrix would fit, but has not been made
         if self.given:
             self._require_kernel_matrix()
@@ -219,7 +223,7 @@ class KernelValues:
             diagonal = self.diagonal(dtype)
             n_slots = 1 + self.n // _SHARE + _BLOCK if self.patient else n_slots
             return rows.cached_rows(x, columns, self.kernel.core(), diagonal, n_slots, self.n_threads)
-        matrix = np.empty((self.n, self.n), dtype=dtype)
+        matrix = self._empty_matrix(dtype)
         if columns is None:
             threads = parallel.enough_threads(self.n_threads, self.n * self.n * (2 + x.shape[1] / 16))
             gram_dense(x, None, self.kernel.core(), matrix, threads, self.tick, True)
@@ -227,6 +231,12 @@ class KernelValues:
             threads = parallel.enough_threads(self.n_threads, self.n * self.n * 4.0)
             gram_csr(x, None, columns, x.shape[1], self.kernel.core(), matrix, threads, self.tick, True)
         return rows.whole_matrix(matrix, np.diagonal(matrix).copy(), self.n_threads)
+
+    def _empty_matrix(self, dtype: np.dtype) -> np.ndarray:
+        n_bytes = self.n * self.n * dtype.itemsize
+        if self.buffer is None or len(self.buffer) < n_bytes:
+            return np.empty((self.n, self.n), dtype=dtype)
+        return self.buffer[:n_bytes].view(dtype).reshape(self.n, self.n)
 
     def _callable_rows(self, fits: bool, n_slots: int) -> rows.KernelRows:
         kernel, x = self.kernel, self.x
