@@ -84,6 +84,6 @@ cdef int kr_gram_f(const float *x, Py_ssize_t n_x, Py_ssize_t stride_x, const fl
 # the bounds, and all zeros will often do; the sums of its groups are the constraint. Returns KR_OK where the violation
 # came to tol, KR_MAX_ITER, KR_STALLED or KR_STOPPED where it did not, and then state and report stand as for KR_OK; or
 # an error, a negative status of the source's own included, and then they hold nothing. The gradient is made anew from
-# kernel rows at the end.
+# kernel rows at the end, unless it was stopped.
 cdef int kr_smo_solve(const kr_row_source *source, const kr_smo_problem *problem, const kr_smo_options *options,
                       kr_smo_state *state, kr_smo_report *report) noexcept nogil

@@ -17,7 +17,7 @@ class Certificate:
     Attributes
     ----------
     primal : float
-        The objective that was to be minimised, at the solution.
+        The objective that was to be minimised, at the solution's w and the constant that is best for it.
     dual : float
         A lower bound of it: where the kernel is positive semi-definite, no solution whatever is better than this.
     gap : float
@@ -64,7 +64,7 @@ class SVMModel:
     intercept : ndarray (n_machines,)
         The constant terms.
     certificate : Certificate
-        Of the machine with the largest gap relative to its objective.
+        The worst: of the machine with the largest gap relative to its objective, of one that did not converge first.
     certificates : tuple of Certificate
         One a machine.
     n_features : int

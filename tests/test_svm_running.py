@@ -98,3 +98,64 @@ print(peak() - before, model.certificate.converged)
     used, converged = run(code, timeout=120).split()
     assert converged == "True"
     assert int(used) < 50 + 3 * 12000 * 10 * 8 / 2**20 + 64, "the whole matrix would take 550 MB"
+
+
+def test_many_machines_on_few_rows_end():
+    """325 machines in turn on rows that do not fit: what is learned from one about time must not stop the next."""
+    X = np.random.default_rng(0).normal(size=(5200, 2))
+    y = np.arange(5200) % 26
+    model = svm.svc(X, y, cache_mb=20.0)
+    assert len(model.certificates) == 325
+    assert model.certificate.converged
+
+
+def test_certificates_of_nu_machines_are_in_their_own_units():
+    """kkt is that of the coefficients returned, which were divided by a small margin."""
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(300, 3))
+    y = X[:, 0] + 0.5 * rng.normal(size=300) > 0
+    model = svm.svc(X, y, nu=0.2, kernel=kernels.RBF(0.5))
+    beta = np.zeros(300)
+    beta[model.support] = model.dual_coef[0]
+    f = kernels.gram(X, kernel=kernels.RBF(0.5)) @ beta
+    violations = []
+    for members, sign in ((y, 1), (~y, -1)):
+        size, value = sign * beta[members], sign * f[members]
+        low, high = size > 1e-9 * model.C, size < (1 - 1e-9) * model.C
+        violations.append(value[low].max() - value[high].min())
+    np.testing.assert_allclose(model.certificate.kkt, max(violations), rtol=1e-6, atol=1e-9)
+    assert model.certificate.kkt <= 1e-3
+
+
+def test_machines_side_by_side_keep_their_memory_small():
+    """One-vs-rest machines on one matrix are shrunk one or two at a time."""
+    code = """
+import resource
+import numpy as np
+from kernelrules import kernels, svm
+rng = np.random.default_rng(0)
+X = rng.standard_normal((4000, 10))
+y = np.digitize(X[:, 0] + X[:, 1] + 0.2 * rng.standard_normal(4000), np.linspace(-2, 2, 9))
+svm.svc(X[:500], y[:500] > 4)
+peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+before = peak()
+svm.svc(X, y, C=100.0, kernel=kernels.RBF(0.1), multiclass="ovr", cache_mb=120.0)
+print(peak() - before)
+"""
+    assert int(run(code, timeout=120)) < 120 + 64
+
+
+def test_a_callable_that_is_not_symmetric_is_refused():
+    X = np.random.default_rng(0).normal(size=(30, 3))
+    with pytest.raises(ValueError, match="not symmetric"):
+        svm.svc(X, X[:, 0] > 0, kernel=lambda a, b: a @ np.triu(np.ones((3, 3))) @ b.T)
+
+
+def test_a_fold_without_weight_is_left_out():
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(120, 3))
+    folds, weight = np.arange(120) % 4, np.ones(120)
+    weight[folds == 1] = 0
+    result = svm.tune(X, X[:, 0] > 0, Cs=[1.0, 10.0], folds=folds, sample_weight=weight)
+    assert result.fold_errors.shape == (1, 2, 3)
+    assert np.isfinite(result.mean).all()

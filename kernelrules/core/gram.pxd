@@ -50,7 +50,7 @@ cdef struct Block:              # where a tile lies
 cdef bint kernel_is_valid(const kr_kernel *kernel) noexcept nogil
 cdef void put_mirrored(const void *simd, bint streamed, const real_t *block, Py_ssize_t stride, Py_ssize_t n_rows,
                        Py_ssize_t n_columns, real_t *strip, real_t *out, Py_ssize_t stride_out) noexcept nogil
-cdef void touch_pages(char *out, Py_ssize_t n_bytes, int n_threads) noexcept nogil
+cdef int touch_fresh(char *out, Py_ssize_t n_bytes, int n_threads) except -1
 cdef int finish_of(const kr_kernel *kernel) noexcept nogil
 cdef Py_ssize_t better_step(Py_ssize_t step, double seconds) noexcept nogil
 cdef int plan_gram(Plan *plan, const real_t *x, Py_ssize_t n_x, Py_ssize_t stride_x, const real_t *z, Py_ssize_t n_z,

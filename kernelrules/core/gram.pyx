@@ -43,6 +43,7 @@ cdef enum:
     CENTRE_ROWS = 512           # rows that decide the centre: it has to be near, not exact
     KEPT_BYTES = 24 << 20       # largest operand that is kept in slivers; of a larger one each tile makes its own
     PAGE = 4096
+    TOUCHED = 128 << 20         # bytes between two looks at signals
     LARGE_PAGE = 2 << 20
     MOST_SLIVER = 64            # no level has longer slivers
 
@@ -435,7 +436,7 @@ cdef Py_ssize_t better_step(Py_ssize_t step, double seconds) noexcept nogil:
     """How many tasks to do before the next look at signals and the callback, if `step` of them took so long: doubled
     until they take a twentieth of a second, halved where they take more than a tenth."""
     if seconds < 0.05:
-        return 2 * step
+        return min(2 * step, <Py_ssize_t> 1 << 30)
     return max(step // 2, <Py_ssize_t> 1) if seconds > 0.1 else step
 
 
@@ -444,13 +445,25 @@ cdef void touch_pages(char *out, Py_ssize_t n_bytes, int n_threads) noexcept nog
 
     Threads that work side by side write to the same large page: each would clear it, and one of the two in vain."""
     cdef Py_ssize_t n_chunks = (n_bytes + LARGE_PAGE - 1) // LARGE_PAGE, c, at
-    if n_bytes <= STREAM_BYTES:
-        return
     for c in prange(n_chunks, num_threads=n_threads, schedule="static"):
         at = c * LARGE_PAGE
         while at < min((c + 1) * LARGE_PAGE, n_bytes):
             out[at] = 0
             at = at + PAGE
+
+
+cdef int touch_fresh(char *out, Py_ssize_t n_bytes, int n_threads) except -1:
+    """touch_pages with a look at signals every so many bytes: a slow system takes seconds for a large matrix."""
+    cdef Py_ssize_t at = 0, batch
+    if n_bytes <= STREAM_BYTES:
+        return 0
+    while at < n_bytes:
+        batch = min(n_bytes - at, <Py_ssize_t> TOUCHED)
+        with nogil:
+            touch_pages(out + at, batch, n_threads)
+        at += batch
+        PyErr_CheckSignals()
+    return 0
 
 
 cdef int fill_gram(const real_t *x, Py_ssize_t n_x, Py_ssize_t stride_x, const real_t *z, Py_ssize_t n_z,
@@ -493,9 +506,9 @@ def gram_dense(const real_t[:, :] x, z, kernel, real_t[:, :] out, int n_threads,
     with nogil:
         status = plan_gram(&plan, &x[0, 0], n_x, max(stride_x, n_features), at_z, n_z, max(stride_z, n_features),
                            n_features, &spec, level, n_threads)
-        if fresh and status == OK:
-            touch_pages(<char *> &out[0, 0], n_x * n_z * itemsize, n_threads)
     try:
+        if fresh and status == OK:
+            touch_fresh(<char *> &out[0, 0], n_x * n_z * itemsize, n_threads)
         while status == OK and first < plan.n_tiles:
             started = perf_counter()
             last = min(first + step, plan.n_tiles)

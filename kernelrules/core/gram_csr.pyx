@@ -18,7 +18,7 @@ from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memset
 
 from kernelrules.core.gram cimport (
-    MIRRORED, STREAM_BYTES, better_step, finish_of, kernel_is_valid, put_mirrored, touch_pages,
+    MIRRORED, STREAM_BYTES, better_step, finish_of, kernel_is_valid, put_mirrored, touch_fresh,
 )
 from kernelrules.core.machine cimport simd_level
 from kernelrules.core.simd cimport finish_row, pick, put_row, stream_fence
@@ -345,9 +345,9 @@ def gram_csr(x, z, columns, Py_ssize_t n_features, kernel, real_t[:, :] out, int
     level = simd_level() if level < 0 else min(level, simd_level())
     with nogil:
         status = make_plan(&plan, level, &out[0, 0])
-        if fresh and status == OK:
-            touch_pages(<char *> &out[0, 0], plan.x.n * plan.z.n * itemsize, n_threads)
     try:
+        if fresh and status == OK:
+            touch_fresh(<char *> &out[0, 0], plan.x.n * plan.z.n * itemsize, n_threads)
         while status == OK and first < n_strips:
             started = perf_counter()
             last = min(first + step, n_strips)

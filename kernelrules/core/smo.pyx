@@ -759,7 +759,7 @@ cdef void run_job(Job *job, double tol, Py_ssize_t n_steps, Py_ssize_t max_steps
         if job.dual.status != OK:
             job.dual.outcome = FAILED
             return
-    n_steps = min(n_steps, max_steps - job.dual.n_steps)
+    n_steps = max(<Py_ssize_t> 1, min(n_steps, max_steps - job.dual.n_steps))
     if single:
         advance(job.dual, job.store, &job.work, tol, n_steps, &single_example)
     else:
@@ -808,6 +808,7 @@ def solve(KernelRows rows, machines, double tol, Py_ssize_t max_steps, int n_thr
     cdef Job *jobs = <Job *> calloc(n, sizeof(Job))
     cdef Job **open_jobs = <Job **> malloc(n * sizeof(Job *))
     cdef Machine machine
+    cdef Py_ssize_t largest = 0
     cdef Py_ssize_t most_rows = PY_SSIZE_T_MAX if max_rows is None else max_rows
     cdef double worst
     cdef int status = OK
@@ -822,6 +823,7 @@ def solve(KernelRows rows, machines, double tol, Py_ssize_t max_steps, int n_thr
             jobs[m].dual = &machine.dual
             machine.dual.outcome = MORE
             machine.dual.max_steps = max_steps
+            largest = max(largest, machine.dual.n)
             jobs[m].store = &rows.store
             if apart:
                 jobs[m].store = &jobs[m].lent
@@ -839,6 +841,8 @@ def solve(KernelRows rows, machines, double tol, Py_ssize_t max_steps, int n_thr
                     free_work(&jobs[m].work)
                     jobs[m].started = False
             started = perf_counter()
+            if largest > 2 * SMALL:             # a few at a time: each has memory of its own for the shrunk problem
+                n_open = min(n_open, <Py_ssize_t> n_threads)
             with nogil:
                 if apart:
                     for m in prange(n_open, num_threads=n_threads, schedule="dynamic", chunksize=1):

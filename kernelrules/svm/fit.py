@@ -113,6 +113,8 @@ def svc(
     kind = "svc" if nu is None else "nu_svc"
     earlier = earlier_coefficients(warm_start, data.n_rows, (kind,), len(splits))
     if earlier is not None:
+        if len(splits) > 1 and warm_start.multiclass != multiclass:
+            raise ValueError(f"warm_start is a model of {warm_start.multiclass} machines, but {multiclass} is wanted")
         if warm_start.classes is None or not np.array_equal(warm_start.classes, data.classes):
             raise ValueError("warm_start tells other classes apart than y holds")
         if warm_start.C and math.isfinite(C) and math.isfinite(warm_start.C) and nu is None:

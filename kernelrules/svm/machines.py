@@ -215,7 +215,7 @@ def fit_on(
     solutions = dual.solve(values, problems, settings.tol, settings.max_iter, settings.tick, exact)
     if task.nu is None:
         return [Fitted(s.beta, s.intercept, s.certificate, task.C, s.decision()) for s in solutions]
-    return [_rescaled(_with_margin(values, s, task.nu, settings)) for s in solutions]
+    return [_rescaled(_with_margin(values, s, task.nu, settings), settings.tol) for s in solutions]
 
 
 def feasible(problem: dual.Problem, start: np.ndarray) -> np.ndarray:
@@ -236,13 +236,16 @@ def feasible(problem: dual.Problem, start: np.ndarray) -> np.ndarray:
 
 
 def _with_margin(values: KernelValues, solution: dual.Solution, nu: float, settings: Settings) -> dual.Solution:
-    """The solution, made more exact where it leaves open whether there is a margin at all: the problem's least value is
-    -½|w|² of the reduced hulls' distance, and is between the dual's and the primal's."""
+    """The solution, made more exact where it leaves open whether there is a margin at all (the problem's least value is
+    -½‖w‖² of the reduced hulls' distance, and is between the dual's and the primal's), and where division by a small
+    margin takes the violation beyond the tolerance."""
     certificate, tol = solution.certificate, settings.tol
     for _ in range(_TIGHTER):
-        if certificate.primal < 0 or not certificate.converged:
+        rho = float(solution.offsets[1] - solution.offsets[0]) / 2
+        proved = certificate.primal < 0 and rho > 0
+        if (proved and certificate.kkt <= settings.tol * rho) or not certificate.converged:
             break
-        tol /= 10
+        tol = min(tol / 10, 0.9 * settings.tol * rho) if proved else tol / 10
         again = dual.solve(values, [replace(solution.problem, start=solution.a)], tol, settings.max_iter, settings.tick)
         steps = certificate.iterations + again[0].certificate.iterations
         solution = again[0]
@@ -258,13 +261,15 @@ def _with_margin(values: KernelValues, solution: dual.Solution, nu: float, setti
     return replace(solution, certificate=certificate)
 
 
-def _rescaled(solution: dual.Solution) -> Fitted:
+def _rescaled(solution: dual.Solution, tol: float) -> Fitted:
     """A ν-machine in the units of the C-machine that it equals, C = 1 / ρ: its margin is at ±1."""
     below, above = solution.offsets
     rho = (above - below) / 2
     certificate = solution.certificate
     scaled = replace(
         certificate,
+        kkt=float(certificate.kkt / rho),
+        converged=bool(certificate.kkt / rho <= tol),
         primal=float(certificate.primal / rho / rho),
         dual=float(certificate.dual / rho / rho),
         gap=float(certificate.gap / rho / rho),

@@ -146,8 +146,8 @@ def _kernels(kernel: Any, gammas: Any) -> list[Any]:
 def _folds_of(data: Classified, y: Any, folds: Any, rng: Any) -> np.ndarray:
     """Fold numbers of the ordered points."""
     _, codes = check.labels(y, data.n_rows)
-    if np.ndim(folds) == 1:
-        return selection.fold_numbers(folds, data.n_rows)[data.order]
+    if np.ndim(folds) == 1:  # numbered anew: a fold may have lost all its rows to weights of 0
+        return selection.fold_numbers(selection.fold_numbers(folds, data.n_rows)[data.order], len(data.order))
     return selection.fold_numbers(folds, len(data.order), codes[data.order], rng)
 
 

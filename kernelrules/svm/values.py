@@ -29,6 +29,7 @@ __all__ = ["KernelValues", "product", "resolve"]
 
 _SMALL = 1024  # points up to which float64 costs nothing worth saving
 _WHOLE = 2 << 30  # bytes of the largest matrix that is made as a whole: fresh memory costs more time than its contents
+_MATRIX_SHARE = 0.6  # of the memory for kernel values; the rest is for the parts that the solver gathers from a matrix
 _SHARE = 2  # a whole matrix is made when half of its rows were: it costs about as much
 _DENSE_FROM = 0.05  # share of entries from which sparse rows are computed faster as dense ones
 _BLOCK = 256  # rows of a callable kernel made at a time
@@ -55,7 +56,8 @@ def is_bounded(kernel: Any) -> bool:
 
 def matrix_fits(n: int, kernel: Any, cache_mb: float | None) -> bool:
     """Whether the whole matrix of n points is made, where nothing speaks against it."""
-    return n <= 2 or n * n * (4 if is_bounded(kernel) and n > _SMALL else 8) <= min(memory_for(cache_mb), _WHOLE)
+    n_bytes = n * n * (4 if is_bounded(kernel) and n > _SMALL else 8)
+    return n <= 2 or n_bytes <= min(_MATRIX_SHARE * memory_for(cache_mb), _WHOLE)
 
 
 def is_callable(kernel: Any) -> bool:
@@ -74,6 +76,18 @@ def _ask(kernel: Callable[[Any, Any], Any], x: Any, z: Any) -> np.ndarray:
     if values.shape != shape:
         raise ValueError(f"kernel(X, Z) gave an array of shape {values.shape} for {shape[0]} and {shape[1]} rows")
     return check.matrix(values, "kernel(X, Z)", dtype=np.float64)
+
+
+def _require_symmetric(matrix: np.ndarray, name: str) -> None:
+    """Refuse a matrix that differs from its transpose by more than rounding."""
+    size = float(np.abs(matrix).max(initial=0.0))
+    for start in range(0, len(matrix), _BLOCK):
+        difference = np.abs(matrix[start : start + _BLOCK] - matrix[:, start : start + _BLOCK].T)
+        if difference.size and difference.max() > _ASYMMETRY * size:
+            i, j = np.unravel_index(difference.argmax(), difference.shape)
+            raise ValueError(
+                f"{name} is not symmetric, so no kernel matrix: at ({start + i}, {j}) by {difference.max()}"
+            )
 
 
 def _squares(x: Any) -> np.ndarray:
@@ -192,15 +206,7 @@ class KernelValues:
             raise ValueError(f"X must be square to be a kernel matrix of its points, got shape {x.shape}")
         if isinstance(x, check.Csr):
             self.x = x = x.toscipy().toarray()
-        size = float(np.abs(x).max(initial=0.0))
-        for start in range(0, self.n, _BLOCK):
-            part = x[start : start + _BLOCK]
-            difference = np.abs(part - x[:, start : start + _BLOCK].T)
-            if difference.size and difference.max() > _ASYMMETRY * size:
-                i, j = np.unravel_index(difference.argmax(), difference.shape)
-                raise ValueError(
-                    f"X is not symmetric, so no kernel matrix: at ({start + i}, {j}) by {difference.max()}"
-                )
+        _require_symmetric(x, "X")
 
     def _find_rows(self, narrow: bool, few: bool = False) -> rows.KernelRows:
         """What the solver reads, as described above."""
@@ -213,7 +219,7 @@ class KernelValues:
         if self.given:
             matrix = self.x if self.x.dtype == np.float64 else self.x.astype(np.float64)
             return rows.whole_matrix(matrix, np.diagonal(matrix).copy(), self.n_threads)
-        fits = self.n * self.n * dtype.itemsize <= min(self.budget, _WHOLE) or self.n <= 2
+        fits = self.n * self.n * dtype.itemsize <= min(_MATRIX_SHARE * self.budget, _WHOLE) or self.n <= 2
         n_slots = max(2, self.budget // (self.n * dtype.itemsize))
         if is_callable(self.kernel):
             return self._callable_rows(fits, n_slots)
@@ -242,6 +248,7 @@ class KernelValues:
         kernel, x = self.kernel, self.x
         if fits:
             matrix = np.ascontiguousarray(_ask(kernel, x, x))
+            _require_symmetric(matrix, "kernel(X, X)")
             return rows.whole_matrix(matrix, np.diagonal(matrix).copy(), self.n_threads)
 
         def supply(wanted: Any, out: Any) -> None:
