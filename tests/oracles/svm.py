@@ -298,6 +298,6 @@ def assert_certified(certificate, kind, K, c, y=None, *, nu=0.5, weight=None, **
     assert abs(certificate.gap - (certificate.primal - certificate.dual)) <= near
     assert certificate.gap >= -near
     if kind != "nu_svr":  # whose variables the coefficients do not tell
-        worst = violation(q, a)
-        assert abs(certificate.kkt - worst) <= 1e-9 * max(1.0, np.abs(q.gradient(a)).max())
+        worst = violation(q, a) / rho
+        assert abs(certificate.kkt - worst) <= 1e-9 * max(1.0, np.abs(q.gradient(a)).max()) / min(rho, 1.0)
     return c, rho
