@@ -260,7 +260,10 @@ def test_sparse_points_are_as_good_as_dense_ones(n):
 
 
 def test_no_machines():
-    smo.solve(make_store("whole float64", np.eye(3))[0], [], 1e-3, 10, 1)
+    store, ticks = make_store("whole float64", np.eye(3))[0], []
+    smo.solve(store, [], 1e-3, 10, 1, lambda *progress: ticks.append(progress))
+    assert store.n_computed == 0
+    assert ticks == []
 
 
 @given(problems(), st.integers(1, 40))
