@@ -42,6 +42,8 @@ MODULES = [
     "core.gram",
     "core.gram_csr",
     "core.rows",
+    "core.steps",
+    "core.working_set",
     "core.smo",
     "core.smo_source",
     "core.apply",

@@ -11,10 +11,9 @@ from libc.string cimport memset
 from kernelrules.core.machine cimport simd_level
 from kernelrules.core.rows cimport CACHED, Segment, Store, add_change, find_rows, free_slots, make_slots
 from kernelrules.core.simd cimport pick
-from kernelrules.core.smo cimport (
-    FAILED, GROUPS, MORE, SOLVED, Best, Dual, Work, advance, free_work, scan_all, set_masks, start_work,
-)
 from kernelrules.core.status cimport BAD_ARGUMENT, MAX_ITER, NO_MEMORY, OK, STALLED, STOPPED
+from kernelrules.core.steps cimport FAILED, GROUPS, MORE, SOLVED, Best, Dual, scan_all, set_masks
+from kernelrules.core.working_set cimport Work, advance, free_work, start_work
 
 cdef enum:
     SLICE = 2000                    # steps between two questions whether to go on
