@@ -28,7 +28,7 @@ from kernelrules.kernels.matrix import refuse_overflow, require_kernel
 __all__ = ["KernelValues", "product", "resolve"]
 
 _SMALL = 1024  # points up to which float64 costs nothing worth saving
-_WHOLE = 2 << 30  # bytes of the largest matrix that is made as a whole: fresh memory costs more time than its contents
+_WHOLE = 1 << 29  # bytes of the largest matrix that is made as a whole: fresh memory costs more time than its contents
 _MATRIX_SHARE = 0.6  # of the memory for kernel values; the rest is for the parts that the solver gathers from a matrix
 _SHARE = 2  # a whole matrix is made when half of its rows were: it costs about as much
 _DENSE_FROM = 0.05  # share of entries from which sparse rows are computed faster as dense ones
