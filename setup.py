@@ -30,7 +30,7 @@ DIRECTIVES = {
     "embedsignature": True,
     "freethreading_compatible": True,
 }
-COMPILE_ARGS = ["-O3", "-g0", "-fno-math-errno"]
+COMPILE_ARGS = ["-O3", "-g0", "-fno-math-errno", "-fopenmp-simd"]
 # Fused multiply-adds make the vectorised kernels fast; elsewhere they would break error-free sums.
 CONTRACT = {"core.simd": "-ffp-contract=fast"}
 HEADERS = [str(p) for p in sorted(Path("kernelrules").rglob("*.h"))]
@@ -47,6 +47,15 @@ MODULES = [
     "core.smo",
     "core.smo_source",
     "core.apply",
+    "core.presort",
+    "core.absolute",
+    "core.scan",
+    "core.surrogate",
+    "core.node",
+    "core.split",
+    "core.grower",
+    "core.grow",
+    "core.walk",
     "cython_api",
 ]
 

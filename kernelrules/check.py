@@ -21,6 +21,7 @@ from kernelrules.core.finite import magnitude
 __all__ = [
     "Csr",
     "DtypeError",
+    "class_factors",
     "fewer_columns",
     "fits_memory",
     "float_type",
@@ -436,6 +437,47 @@ def weights(sample_weight: Any, n: int, name: str = "sample_weight") -> np.ndarr
     if n and not array.any():
         raise ValueError(f"{name} is zero for every row")
     return array
+
+
+def class_factors(class_weight: Any, classes: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """Factors of the classes' weights.
+
+    Parameters
+    ----------
+    class_weight : dict, "balanced" or None
+        Factors by class, 1 for those that are not named; "balanced" is n / (n_classes · count).
+    classes : ndarray (n_classes,)
+        In ascending order.
+    counts : ndarray (n_classes,)
+        Their rows.
+
+    Returns
+    -------
+    ndarray (n_classes,)
+        All greater than 0.
+
+    Examples
+    --------
+    >>> class_factors({"b": 3.0}, np.array(["a", "b"]), np.array([5, 5]))
+    array([1., 3.])
+    """
+    if class_weight is None:
+        return np.ones(len(classes))
+    if isinstance(class_weight, str):
+        if class_weight != "balanced":
+            raise ValueError(f'class_weight must be "balanced", a dict or None, got {class_weight!r}')
+        return counts.sum() / (len(classes) * counts)
+    try:
+        items = dict(class_weight).items()
+    except (TypeError, ValueError):
+        raise TypeError(f'class_weight must be "balanced", a dict or None, got {class_weight!r}') from None
+    factors = np.ones(len(classes))
+    for label, factor in items:
+        place = np.flatnonzero(classes == label)
+        if len(place) != 1:
+            raise ValueError(f"class_weight names {label!r}, which y does not hold")
+        factors[place[0]] = positive(factor, f"class_weight[{label!r}]")
+    return factors
 
 
 # ---- sparse data ------------------------------------------------------------------------------------------------

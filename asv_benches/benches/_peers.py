@@ -1,18 +1,24 @@
 """What the comparisons with other libraries share: taking turns, verdicts, tables, peak memory, facts."""
 
 import datetime
+import functools
+import importlib
 import importlib.metadata
+import json
 import math
 import os
 import platform
+import subprocess
 import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+OURS, SKLEARN, INTELEX = "ours", "scikit-learn", "intelex"
 THREADS = 2
 PAUSE_SECONDS = 0.1
+ENOUGH_SECONDS = 20.0
 UNSETTLED = 1.2
 
 
@@ -46,9 +52,47 @@ def sorted_seconds(contenders, rounds, enough=math.inf, look=None):
     return {name: sorted(times) for name, times in seconds.items()}
 
 
+def on_threads(calls, n_threads=THREADS):
+    """Call them all, which also loads what they load late, and limit the threads of all that is loaded then."""
+    from threadpoolctl import threadpool_limits
+
+    for call in calls.values():
+        call()
+    return threadpool_limits(n_threads)
+
+
+@functools.cache
+def intelex(module, n_threads=THREADS):
+    """The module sklearnex.MODULE, on that many threads; None where it is not installed."""
+    try:
+        import daal4py
+
+        found = importlib.import_module(f"sklearnex.{module}")
+    except ModuleNotFoundError as error:
+        if error.name not in ("daal4py", "sklearnex"):
+            raise
+        return None
+    daal4py.daalinit(n_threads)  # its threads are TBB's, which threadpoolctl does not reach
+    return found
+
+
+def fell_back(name, fitted):
+    """What to remark if scikit-learn did the work for scikit-learn-intelex."""
+    if name.startswith(INTELEX) and not hasattr(fitted, "_onedal_estimator"):
+        return [f"{name} fell back to scikit-learn"]
+    return []
+
+
 def unsettled(seconds):
     """The names of those whose two best rounds differ by more than a fifth; who ran once cannot be judged."""
     return [name for name, times in seconds.items() if len(times) > 1 and times[1] > UNSETTLED * times[0]]
+
+
+def remarks_on_times(seconds):
+    """Who cannot be believed, and who ran once."""
+    once = [name for name, times in seconds.items() if len(times) == 1]
+    remarks = [f"unsettled: {', '.join(unsettled(seconds))}"] if unsettled(seconds) else []
+    return remarks + ([f"one round: {', '.join(once)}"] if once else [])
 
 
 def verdict(missed):
@@ -59,6 +103,48 @@ def verdict(missed):
 def announce(case):
     """Name a case on stderr when its turn comes."""
     print(case, file=sys.stderr, flush=True)
+
+
+def skipped(header, case, error):
+    """A line that says why there are no figures."""
+    return (case, *["–"] * (len(header) - 2), f"skipped: {error}")
+
+
+def rows_of_data(problems, header, wanted, cells):
+    """A line for each that is wanted: `cells(problem, X, y)`, or why it was skipped."""
+    for problem in (problem for problem in problems if wanted(problem.case)):
+        announce(problem.case)
+        try:
+            X, y = problem.load()
+        except FileNotFoundError as error:
+            yield skipped(header, problem.case, error)
+        else:
+            yield cells(problem, X, y)
+
+
+def measured_alone(module, arguments, limit, n_threads=THREADS):
+    """The report that a module of this folder prints in a process of its own, or a remark."""
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", f"{__package__}.{module}", *arguments],
+            cwd=Path(__file__).parents[2],
+            env=os.environ | dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(n_threads)),
+            stdout=subprocess.PIPE,
+            text=True,
+            check=True,
+            timeout=limit,
+        )
+    except subprocess.TimeoutExpired:
+        return {"remark": f"not done in {limit} s"}
+    return json.loads(done.stdout)
+
+
+def with_peak(call):
+    """The result of the call, its seconds, and how far memory rose, in MB. Linux only."""
+    Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew
+    before, start = megabytes("VmRSS"), time.perf_counter()
+    result = call()
+    return result, time.perf_counter() - start, megabytes("VmHWM") - before
 
 
 def megabytes(entry):
@@ -86,9 +172,9 @@ def facts():
     if Path("/proc/cpuinfo").exists():
         lines = Path("/proc/cpuinfo").read_text().splitlines()
         cpu = next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), cpu)
-    packages = ("kernelrules", "numpy", "scipy", "scikit-learn", "scikit-learn-intelex")
+    packages = ("kernelrules", "numpy", "scipy", "scikit-learn", "scikit-learn-intelex", "lightgbm", "xgboost")
     return [
-        f"{cpu}, {os.cpu_count()} cores, SIMD level {machine.simd()}, {THREADS} threads",
+        f"{cpu}, {os.cpu_count()} cores, SIMD level {machine.simd()}, {THREADS} threads where nothing else is said",
         f"load before the start {os.getloadavg()[0]:.1f}",
         f"Python {platform.python_version()}, " + ", ".join(f"{name} {version(name)}" for name in packages),
         f"{datetime.date.today()}, by: python -m asv_benches.benches.peers {' '.join(sys.argv[1:])}".rstrip(),

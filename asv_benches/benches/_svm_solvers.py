@@ -1,6 +1,5 @@
 """SVM problems, who trains them, and the objective that each reaches, for peers_svm.py."""
 
-import functools
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -10,10 +9,10 @@ import numpy as np
 from scipy import sparse
 
 from ._common import require
-from ._peers import THREADS
+from ._peers import INTELEX, OURS, SKLEARN, THREADS, fell_back, intelex
 
 TOLERANCE = 1e-3
-OURS, SKLEARN, INTELEX, INTELEX_SINGLE = "ours", "scikit-learn", "intelex", "intelex float32"
+INTELEX_SINGLE = f"{INTELEX} float32"
 ESTIMATORS = {"svc": "SVC", "nu_svc": "NuSVC", "svr": "SVR"}
 BLOCK = 1000
 
@@ -28,20 +27,6 @@ class Problem:
     kind: str = "svc"
     gamma: float | None = None  # of the RBF kernel; None is the linear kernel
     parameters: dict = field(default_factory=dict)
-
-
-@functools.cache
-def intelex():
-    """The module sklearnex.svm, on two threads; None where it is not installed."""
-    try:
-        import daal4py
-        from sklearnex import svm
-    except ModuleNotFoundError as error:
-        if error.name not in ("daal4py", "sklearnex"):
-            raise
-        return None
-    daal4py.daalinit(THREADS)  # its threads are TBB's, which threadpoolctl does not reach
-    return svm
 
 
 def our_fit(problem, X, y, cache_mb=None):
@@ -78,9 +63,9 @@ def contenders(problem, X, y, cache_mb=None):
         OURS: our_fit(problem, X, y, cache_mb),
         SKLEARN: their_fit(importlib.import_module("sklearn.svm"), problem, X, y, cache_mb),
     }
-    if intelex():
-        calls[INTELEX] = their_fit(intelex(), problem, X, y, cache_mb)
-        calls[INTELEX_SINGLE] = their_fit(intelex(), problem, X.astype(np.float32), y, cache_mb)
+    if intelex("svm"):
+        calls[INTELEX] = their_fit(intelex("svm"), problem, X, y, cache_mb)
+        calls[INTELEX_SINGLE] = their_fit(intelex("svm"), problem, X.astype(np.float32), y, cache_mb)
     return calls
 
 
@@ -136,7 +121,7 @@ def objectives(problem, X, y, fitted):
 
 def complaints(problem, n, name, fitted):
     """What makes this contender's figures worthless or something else than they seem, in words."""
-    found = []
+    found = fell_back(name, fitted)
     _, coefficients = machines(fitted)
     sizes = np.abs(coefficients).sum(axis=1)
     most = sizes[:, None] / (problem.parameters["nu"] * n) if problem.kind == "nu_svc" else problem.parameters["C"]
@@ -145,6 +130,4 @@ def complaints(problem, n, name, fitted):
         found.append(f"{name} is not feasible")
     if name == OURS and not fitted.certificate.converged:
         found.append(f"{name} did not converge")
-    if name in (INTELEX, INTELEX_SINGLE) and not hasattr(fitted, "_onedal_estimator"):
-        found.append(f"{name} fell back to scikit-learn")
     return found

@@ -2,13 +2,14 @@
 
     python -m asv_benches.benches.peers [--only WORD ...] [--rounds N] [--format markdown|rst] [--memory]
 
---only takes names of groups (gram, svm), and parts of cases' names: a case is measured if its group is named, or no
-group is, and if it has one of the parts in its name, or none is given. `--only svm spam MNIST` is an example.
+--only takes names of groups (gram, svm, tree), and parts of cases' names: a case is measured if its group is named, or
+no group is, and if it has one of the parts in its name, or none is given. `--only svm spam MNIST` is an example.
 
-How it measures. All contenders of a row run in turn, round after round, on two threads; the best of its rounds counts.
-OpenBLAS's and OpenMP's threads keep spinning for some tens of milliseconds after a call and would take the second core
-from whoever is next, so 0.1 s of sleep come before every timed call. Results are freed outside the timed part, and are
-compared with ours. peers_gram.py and peers_svm.py say who the peers are and what they are asked to do.
+How it measures. All contenders of a row run in turn, round after round, on two threads, for trees on one; the best of
+its rounds counts. OpenBLAS's and OpenMP's threads keep spinning for some tens of milliseconds after a call and would
+take the second core from whoever is next, so 0.1 s of sleep come before every timed call. Results are freed outside the
+timed part, and are compared with ours. peers_gram.py, peers_svm.py and peers_tree.py say who the peers are and what
+they are asked to do.
 
 When not to believe it. Only ratios inside a row mean something on another machine. "unsettled" names contenders whose
 two best rounds differ by more than a fifth: something else was running. Steady load does not show there, and is
@@ -19,10 +20,10 @@ unkind to whoever uses both cores: the second line has the load before the start
 
 import argparse
 
-from . import peers_gram, peers_svm
+from . import peers_gram, peers_svm, peers_tree
 from ._peers import announce, facts, formatted
 
-GROUPS = {"gram": peers_gram, "svm": peers_svm}
+GROUPS = {"gram": peers_gram, "svm": peers_svm, "tree": peers_tree}
 
 
 def main():
@@ -35,7 +36,7 @@ def main():
         "--rounds",
         type=positive,
         metavar="N",
-        help=f"instead of {peers_gram.ROUNDS} for gram and {peers_svm.ROUNDS} for svm",
+        help="instead of " + ", ".join(f"{group.ROUNDS} for {name}" for name, group in GROUPS.items()),
     )
     parser.add_argument("--format", choices=("markdown", "rst"), default="markdown")
     parser.add_argument("--memory", action="store_true", help="peak memory instead of times")
@@ -47,7 +48,7 @@ def main():
         type=positive,
         default=900,
         metavar="SECONDS",
-        help="for an SVM fit in a process of its own (default 900)",
+        help="for a fit in a process of its own (default 900)",
     )
     options = parser.parse_args()
     parts = [word for word in options.only if word not in GROUPS]

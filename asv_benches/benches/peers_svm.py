@@ -21,33 +21,33 @@ Data that do not come with the package are in the shared folder; without it thei
 """
 
 import json
-import os
-import subprocess
 import sys
-import time
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 
 from . import _svm_data as data
 from ._common import require
-from ._peers import THREADS, Table, announce, megabytes, sorted_seconds, unsettled, verdict
-from ._svm_solvers import (
+from ._peers import (
+    ENOUGH_SECONDS,
     INTELEX,
-    INTELEX_SINGLE,
     OURS,
     SKLEARN,
-    TOLERANCE,
-    Problem,
-    complaints,
-    contenders,
+    THREADS,
+    Table,
+    announce,
     intelex,
-    objectives,
+    measured_alone,
+    on_threads,
+    remarks_on_times,
+    rows_of_data,
+    sorted_seconds,
+    verdict,
+    with_peak,
 )
+from ._svm_solvers import INTELEX_SINGLE, TOLERANCE, Problem, complaints, contenders, objectives
 
 ROUNDS = 5
-ENOUGH_SECONDS = 20.0
 MOST_WORSE = 1e-5  # relative, of an objective; solvers of this tolerance differ by about a tenth of that
 N_WARM_UP = 300
 N_PREDICTED = 10000
@@ -122,26 +122,13 @@ def tables(options, wanted):
     if options.memory:
         return [Table("SVM training: peak memory", MEMORY_HEADER, partial(memory_rows, MEMORY, options.limit, wanted))]
     rounds = options.rounds or ROUNDS
+    fit = partial(fit_cells, rounds, options.cache_mb)
     return [
-        Table("SVM training", FIT_HEADER, partial(fit_rows, rounds, options.cache_mb, wanted)),
+        Table("SVM training", FIT_HEADER, partial(rows_of_data, PROBLEMS, FIT_HEADER, wanted, fit)),
         Table(f"SVM prediction of {N_PREDICTED} points", PREDICT_HEADER, partial(predict_rows, rounds, wanted)),
         Table("Choosing C and γ", TUNE_HEADER, partial(tune_rows, rounds, wanted)),
         Table("SVM beyond the cache", MEMORY_HEADER, partial(memory_rows, BEYOND_CACHE, options.limit, wanted)),
     ]
-
-
-def on_two_threads(calls):
-    """Call them all, which also loads what they load late, and limit the threads of all that is loaded then."""
-    from threadpoolctl import threadpool_limits
-
-    for call in calls.values():
-        call()
-    return threadpool_limits(THREADS)
-
-
-def skipped(header, case, error):
-    """A line that says why there are no figures."""
-    return (case, *["–"] * (len(header) - 2), f"skipped: {error}")
 
 
 def cells_of_times(problem, seconds, missed):
@@ -164,26 +151,7 @@ def cells_of_times(problem, seconds, missed):
     )
 
 
-def remarks_on_times(seconds):
-    """Who cannot be believed, and who ran once."""
-    once = [name for name, times in seconds.items() if len(times) == 1]
-    remarks = [f"unsettled: {', '.join(unsettled(seconds))}"] if unsettled(seconds) else []
-    return remarks + ([f"one round: {', '.join(once)}"] if once else [])
-
-
-def fit_rows(rounds, cache_mb, wanted):
-    """The lines of the table of training."""
-    for problem in (problem for problem in PROBLEMS if wanted(problem.case)):
-        announce(problem.case)
-        try:
-            X, y = problem.load()
-        except FileNotFoundError as error:
-            yield skipped(FIT_HEADER, problem.case, error)
-        else:
-            yield fit_cells(problem, X, y, rounds, cache_mb)
-
-
-def fit_cells(problem, X, y, rounds, cache_mb=None):
+def fit_cells(rounds, cache_mb, problem, X, y):
     """The line for this problem."""
     values, remarks, missed = {}, [], []
 
@@ -192,7 +160,7 @@ def fit_cells(problem, X, y, rounds, cache_mb=None):
         if name != INTELEX_SINGLE:
             values[name] = objectives(problem, X, y, fitted)
 
-    with on_two_threads(contenders(problem, X[:N_WARM_UP], y[:N_WARM_UP], cache_mb)):
+    with on_threads(contenders(problem, X[:N_WARM_UP], y[:N_WARM_UP], cache_mb)):
         seconds = sorted_seconds(contenders(problem, X, y, cache_mb), rounds, ENOUGH_SECONDS, look)
     above = {name: relative(values[name], values[SKLEARN]) for name in values}
     times = cells_of_times(problem, seconds, missed)
@@ -213,19 +181,14 @@ def relative(values, references):
 
 def predict_rows(rounds, wanted):
     """The lines of the table of prediction."""
-    for problem, n_train in (pair for pair in PREDICTIONS if wanted(pair[0].case)):
-        announce(problem.case)
-        try:
-            X, y = problem.load()
-        except FileNotFoundError as error:
-            yield skipped(PREDICT_HEADER, problem.case, error)
-        else:
-            points = X[n_train:][np.arange(N_PREDICTED) % (len(X) - n_train)]
-            yield predict_cells(problem, X[:n_train], y[:n_train], points, rounds)
+    for problem, n_train in PREDICTIONS:
+        yield from rows_of_data([problem], PREDICT_HEADER, wanted, partial(predict_cells, rounds, n_train))
 
 
-def predict_cells(problem, X, y, points, rounds):
+def predict_cells(rounds, n_train, problem, X, y):
     """The line for this machine."""
+    points = X[n_train:][np.arange(N_PREDICTED) % (len(X) - n_train)]
+    X, y = X[:n_train], y[:n_train]
     predict = require("svm", "predict").predict
     fitted = {name: call() for name, call in contenders(problem, X, y).items()}
 
@@ -239,7 +202,7 @@ def predict_cells(problem, X, y, points, rounds):
 
     labels, missed = {}, []
     remarks = [remark for name, model in fitted.items() for remark in complaints(problem, len(y), name, model)]
-    with on_two_threads(calls(points[:N_WARM_UP])):
+    with on_threads(calls(points[:N_WARM_UP])):
         seconds = sorted_seconds(calls(points), rounds, ENOUGH_SECONDS, labels.__setitem__)
     unlike = {name: int(np.count_nonzero(found != labels[SKLEARN])) for name, found in labels.items()}
     times = cells_of_times(problem, seconds, missed)
@@ -280,7 +243,7 @@ def tune_cells(X, y, rounds):
         else:
             best[name], errors[name] = found.best_params_, (1 - found.best_score_, 0.0)
 
-    with on_two_threads(calls(X[:N_WARM_UP], y[:N_WARM_UP])):
+    with on_threads(calls(X[:N_WARM_UP], y[:N_WARM_UP])):
         seconds = sorted_seconds(calls(X, y), rounds, ENOUGH_SECONDS, look)
     faster = seconds[SKLEARN][0] / seconds[OURS][0]
     missed = ["speed"] if faster < LEAST_TUNE else []
@@ -302,9 +265,9 @@ def memory_rows(cases, limit, wanted):
     """The lines for these problems with their caches, a contender each."""
     for problem, cache_mb in (pair for pair in cases if wanted(pair[0].case)):
         found = {}
-        for who in (OURS, SKLEARN, INTELEX) if intelex() else (OURS, SKLEARN):
+        for who in (OURS, SKLEARN, INTELEX) if intelex("svm") else (OURS, SKLEARN):
             announce(f"{problem.case}, {who}")
-            found[who] = measured_alone(problem.case, who, cache_mb, limit)
+            found[who] = measured_alone("peers_svm", (problem.case, who, str(cache_mb)), limit)
         reached = [report["objectives"] for report in found.values() if "objectives" in report]
         for who, report in found.items():
             yield memory_cells(problem.case, who, cache_mb, report, reached)
@@ -329,23 +292,6 @@ def memory_cells(case, who, cache_mb, report, reached):
     )
 
 
-def measured_alone(case, who, cache_mb, limit):
-    """The report of a process of its own, or a remark."""
-    try:
-        done = subprocess.run(
-            [sys.executable, "-m", "asv_benches.benches.peers_svm", case, who, str(cache_mb)],
-            cwd=Path(__file__).parents[2],
-            env=os.environ | dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(THREADS)),
-            stdout=subprocess.PIPE,
-            text=True,
-            check=True,
-            timeout=limit,
-        )
-    except subprocess.TimeoutExpired:
-        return {"remark": f"not done in {limit} s"}
-    return json.loads(done.stdout)
-
-
 def measure(case, who, cache_mb):
     """Train once in this process, after a small problem has loaded all that is needed."""
     problem = next(problem for problem, _ in MEMORY if problem.case == case)
@@ -354,11 +300,7 @@ def measure(case, who, cache_mb):
     except FileNotFoundError as error:
         return {"remark": f"skipped: {error}"}
     contenders(problem, X[:N_WARM_UP], y[:N_WARM_UP], cache_mb)[who]()
-    call = contenders(problem, X, y, cache_mb)[who]
-    Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew
-    before, start = megabytes("VmRSS"), time.perf_counter()
-    fitted = call()
-    seconds, peak = time.perf_counter() - start, megabytes("VmHWM") - before
+    fitted, seconds, peak = with_peak(contenders(problem, X, y, cache_mb)[who])
     return {
         "seconds": seconds,
         "peak": peak,

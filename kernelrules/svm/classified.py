@@ -46,7 +46,7 @@ class Classified:
             raise ValueError(f"all rows of class {classes[np.argmin(counts)]!r} have sample_weight 0")
         if len(classes) < 2:
             raise ValueError(f"y holds {len(classes)} class(es); at least two are needed")
-        factors = _class_factors(class_weight, classes, codes, counts)
+        factors = check.class_factors(class_weight, classes, counts)
         resolved = resolve(kernel, x if len(kept) == n else take(x, kept))
         ends = np.cumsum(counts)
         spans = [(int(end - count), int(end)) for end, count in zip(ends, counts, strict=True)]
@@ -71,23 +71,3 @@ class Classified:
             self.x, self.kernel, kind, machines, self.order, self.n_rows, self.n_features, n_computed,
             classes=self.classes, multiclass=multiclass,
         )  # fmt: skip
-
-
-def _class_factors(class_weight: Any, classes: np.ndarray, codes: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    if class_weight is None:
-        return np.ones(len(classes))
-    if isinstance(class_weight, str):
-        if class_weight != "balanced":
-            raise ValueError(f'class_weight must be "balanced", a dict or None, got {class_weight!r}')
-        return counts.sum() / (len(classes) * counts)
-    try:
-        items = dict(class_weight).items()
-    except (TypeError, ValueError):
-        raise TypeError(f'class_weight must be "balanced", a dict or None, got {class_weight!r}') from None
-    factors = np.ones(len(classes))
-    for label, factor in items:
-        place = np.flatnonzero(classes == label)
-        if len(place) != 1:
-            raise ValueError(f"class_weight names {label!r}, which y does not hold")
-        factors[place[0]] = check.positive(factor, f"class_weight[{label!r}]")
-    return factors

@@ -1,0 +1,339 @@
+"""Splits by absolute error: sum of w |y - median| of both sides, for every cut of a column in linear time.
+
+The targets of the node are a linked list in ascending order. Rows are taken out of it one after the other from the far
+end of the column: the median moves to a neighbour, and with
+
+    loss = T - 2 B - median (W - 2 W_B)         T: sum of w·y, B and W_B: sum and weight of what is below the median
+
+each step is a few additions. One pass from the right gives the losses of all left sides, one from the left those of all
+right sides. The list needs the order of the targets in the node, which is carried along like a column.
+
+Invariant: the list holds the ranks that are still in, and `middle` is the lowest whose weight with all below it reaches
+half.
+"""
+
+from libc.math cimport INFINITY
+from libc.stdint cimport uint8_t, uint16_t, uint32_t
+from libc.stdlib cimport qsort
+from libc.string cimport memcpy, memset
+
+from kernelrules.core.criteria cimport Criterion
+from kernelrules.core.presort cimport DIFFERS, Table
+from kernelrules.core.scan cimport NO_CUT, Found, Level, Rules, Scratch, View, ascending
+
+cdef enum:
+    SUBSETS = 12                    # levels up to which every subset is tried
+
+
+cdef struct Median:                 # of the ranks in a list; rank r is at place r + 1, place 0 is both ends
+    uint32_t *next
+    uint32_t *before
+    uint32_t middle
+    double weight
+    double total
+    double weight_below
+    double below
+
+
+cdef inline double weight_at(const View *view, uint32_t place) noexcept nogil:
+    """Of the row at a place."""
+    return view.sorted_w[place - 1] if view.sorted_w != NULL else 1
+
+
+cdef inline double target_at(const View *view, uint32_t place) noexcept nogil:
+    """Of the row at a place."""
+    return view.sorted_y[place - 1]
+
+
+cdef inline void settle(const View *view, Median *median) noexcept nogil:
+    """Move to the lowest place whose weight with all below reaches half."""
+    cdef uint32_t place
+    cdef double weight
+    while median.weight_below > 0 and 2 * median.weight_below >= median.weight:
+        place = median.before[median.middle]
+        if place == 0:
+            break
+        median.middle = place
+        weight = weight_at(view, place)
+        median.weight_below -= weight
+        median.below -= weight * target_at(view, place)
+    while 2 * (median.weight_below + weight_at(view, median.middle)) < median.weight:
+        weight = weight_at(view, median.middle)
+        place = median.next[median.middle]
+        if place == 0:
+            break
+        median.weight_below += weight
+        median.below += weight * target_at(view, median.middle)
+        median.middle = place
+
+
+cdef void start_list(const View *view, Median *median) noexcept nogil:
+    """All targets of the node."""
+    cdef Py_ssize_t m = view.m, r
+    for r in range(m + 1):
+        median.next[r] = <uint32_t> (r + 1)
+        median.before[r] = <uint32_t> (r - 1)
+    median.next[m] = 0
+    median.before[0] = <uint32_t> m
+    median.weight = median.total = median.weight_below = median.below = 0
+    for r in range(m):
+        median.weight += weight_at(view, <uint32_t> (r + 1))
+        median.total += weight_at(view, <uint32_t> (r + 1)) * view.sorted_y[r]
+    median.middle = 1
+    if view.sorted_w == NULL:           # straight to the middle
+        median.middle = <uint32_t> ((m - 1) // 2 + 1)
+        median.weight_below = (m - 1) // 2
+        for r in range((m - 1) // 2):
+            median.below += view.sorted_y[r]
+    settle(view, median)
+
+
+cdef inline void take_out(const View *view, Median *median, uint32_t entry) noexcept nogil:
+    """One row less; at least one must be left."""
+    cdef uint32_t place = view.rank[entry & view.table.id_mask] + 1
+    cdef uint32_t after = median.next[place], ahead = median.before[place]
+    cdef double weight = weight_at(view, place), mass = weight * target_at(view, place)
+    median.next[ahead] = after
+    median.before[after] = ahead
+    median.weight -= weight
+    median.total -= mass
+    if place < median.middle:
+        median.weight_below -= weight
+        median.below -= mass
+    elif place == median.middle:
+        if after:
+            median.middle = after
+        else:
+            median.middle = ahead
+            median.weight_below -= weight_at(view, ahead)
+            median.below -= weight_at(view, ahead) * target_at(view, ahead)
+    settle(view, median)
+
+
+cdef inline double loss_of(const View *view, const Median *median) noexcept nogil:
+    return max(0.0, median.total - 2 * median.below
+               - target_at(view, median.middle) * (median.weight - 2 * median.weight_below))
+
+
+cdef void scan_sequence(const Rules *rules, const View *view, Py_ssize_t column, const uint32_t *sequence,
+                        Py_ssize_t n, const uint32_t *others, Py_ssize_t n_others, Py_ssize_t n_first, Py_ssize_t end,
+                        Py_ssize_t only, bint missing_left, Scratch *scratch, Found *found) noexcept nogil:
+    """The best cut of rows in a given order: between entries that differ, from n_first to `end`, or at `only` alone.
+
+    `others` are rows of the node that do not count. What is found is numbered from n_first.
+    """
+    cdef Median median
+    cdef double *losses = scratch.losses
+    cdef double *medians = losses + view.arena.n + 1
+    cdef double all, score, low, high, middle
+    cdef Py_ssize_t i
+    if n < 2:
+        return
+    median.next = scratch.links
+    median.before = scratch.links + view.arena.n + 2
+    start_list(view, &median)
+    for i in range(n_others):
+        take_out(view, &median, others[i])
+    all = loss_of(view, &median)
+    for i in range(n - 1, 0, -1):
+        take_out(view, &median, sequence[i])
+        losses[i] = loss_of(view, &median)
+        medians[i] = target_at(view, median.middle)
+    start_list(view, &median)
+    for i in range(n_others):
+        take_out(view, &median, others[i])
+    for i in range(1, n):
+        take_out(view, &median, sequence[i - 1])
+        if only >= 0:
+            if i != only:
+                continue
+        elif i <= n_first or i >= end or not sequence[i] & DIFFERS:
+            continue
+        if i < rules.min_leaf or n - i < rules.min_leaf:
+            continue
+        score = max(0.0, all - losses[i] - loss_of(view, &median))
+        if score < found.score or (score == found.score and i - n_first >= found.at):
+            continue
+        if rules.monotone != NULL:
+            middle = target_at(view, median.middle)
+            low, high = min(medians[i], middle) + view.shift[0], max(medians[i], middle) + view.shift[0]
+            if rules.monotone[column] * (middle - medians[i]) < 0 or low < view.low or high > view.high:
+                continue
+        found.score, found.at, found.missing_left = score, i - n_first, missing_left
+        found.left_weight, found.weight = i, n
+
+
+cdef inline Py_ssize_t code_of(const View *view, Py_ssize_t place, uint32_t entry) noexcept nogil:
+    cdef Py_ssize_t at = (entry & view.table.id_mask) * view.table.n_coded + place
+    if view.table.wide:
+        return (<const uint16_t *> view.arena.codes)[at]
+    return (<const uint8_t *> view.arena.codes)[at]
+
+
+cdef Py_ssize_t order_by_median(const View *view, Py_ssize_t place, Py_ssize_t without, Scratch *scratch,
+                                Py_ssize_t *counts) noexcept nogil:
+    """Levels that have rows, but for the one `without`, ascending by their median target; and rows by bin."""
+    cdef const Table *table = view.table
+    cdef const uint32_t *by_target = view.arena.order[table.n_ordered] + view.start
+    cdef Level *levels = <Level *> scratch.keys
+    cdef Py_ssize_t n_bins = table.n_bins[place], i, bin, n = 0
+    cdef double *weights = scratch.cells
+    cdef double *so_far = scratch.cells + n_bins
+    memset(counts, 0, n_bins * sizeof(Py_ssize_t))
+    for i in range(view.m):
+        bin = code_of(view, place, by_target[i])
+        counts[bin] += 1
+        weights[bin] += view.sorted_w[i] if view.sorted_w != NULL else 1
+    for i in range(view.m):
+        bin = code_of(view, place, by_target[i])
+        if bin == without or so_far[bin] >= weights[bin]:
+            continue
+        so_far[bin] += 2 * (view.sorted_w[i] if view.sorted_w != NULL else 1)
+        if so_far[bin] >= weights[bin]:
+            levels[n].bin, levels[n].key = bin, view.sorted_y[i]
+            so_far[bin] = INFINITY
+            n += 1
+    memset(scratch.cells, 0, 2 * n_bins * sizeof(double))
+    qsort(levels, n, sizeof(Level), ascending)
+    return n
+
+
+cdef Py_ssize_t lay_out(const View *view, Py_ssize_t place, const Level *levels, Py_ssize_t n,
+                        const Py_ssize_t *counts, Py_ssize_t *ends, uint32_t *sequence) noexcept nogil:
+    """Rows level by level, the first of each marked, then those of no level. Gives how many come before these."""
+    cdef const uint32_t *rows = view.arena.rows + view.start
+    cdef Py_ssize_t lev, i, bin, total = 0, n_others
+    for bin in range(view.table.n_bins[place]):
+        ends[bin] = -1
+    for lev in range(n):
+        ends[levels[lev].bin] = total
+        total += counts[levels[lev].bin]
+    n_others = total
+    for i in range(view.m):
+        bin = code_of(view, place, rows[i])
+        if ends[bin] >= 0:
+            sequence[ends[bin]] = rows[i] & ~DIFFERS
+            ends[bin] += 1
+        else:
+            sequence[n_others] = rows[i] & ~DIFFERS
+            n_others += 1
+    for lev in range(n):
+        sequence[ends[levels[lev].bin] - counts[levels[lev].bin]] |= DIFFERS
+    return total
+
+
+cdef double subset_loss(const View *view, Py_ssize_t place, const uint8_t *left_of, double *medians,
+                        Py_ssize_t *counts) noexcept nogil:
+    """Loss of both sides of a subset of levels, with their medians and numbers of rows; 2 in left_of: not counted."""
+    cdef const uint32_t *by_target = view.arena.order[view.table.n_ordered] + view.start
+    cdef double weight[2]
+    cdef double total[2]
+    cdef double weight_below[2]
+    cdef double below[2]
+    cdef bint reached[2]
+    cdef double of_row, loss = 0
+    cdef Py_ssize_t i, side
+    for side in range(2):
+        weight[side] = total[side] = weight_below[side] = below[side] = medians[side] = 0
+        reached[side] = False
+        counts[side] = 0
+    for i in range(view.m):
+        side = left_of[code_of(view, place, by_target[i])]
+        if side < 2:
+            of_row = view.sorted_w[i] if view.sorted_w != NULL else 1
+            weight[side] += of_row
+            total[side] += of_row * view.sorted_y[i]
+            counts[side] += 1
+    for i in range(view.m):
+        side = left_of[code_of(view, place, by_target[i])]
+        if side < 2 and not reached[side]:
+            of_row = view.sorted_w[i] if view.sorted_w != NULL else 1
+            if 2 * (weight_below[side] + of_row) >= weight[side]:
+                medians[side] = view.sorted_y[i]
+                reached[side] = True
+            else:
+                weight_below[side] += of_row
+                below[side] += of_row * view.sorted_y[i]
+    for side in range(2):
+        loss += total[side] - 2 * below[side] - medians[side] * (weight[side] - 2 * weight_below[side])
+    return loss
+
+
+cdef void scan_all_subsets(const Rules *rules, const View *view, Py_ssize_t column, Py_ssize_t n, Scratch *scratch,
+                           Found *found) noexcept nogil:
+    """The best of all subsets of the levels, or of single ones; it is left in scratch.left_of."""
+    cdef const Level *levels = <const Level *> scratch.keys
+    cdef Py_ssize_t place = -1 - view.table.place[column], n_bins = view.table.n_bins[place], lev, code, n_codes
+    cdef uint8_t *left_of = scratch.left_of
+    cdef double medians[2]
+    cdef Py_ssize_t counts[2]
+    cdef double all, score
+    memset(left_of, 2, n_bins)
+    for lev in range(n):
+        left_of[levels[lev].bin] = 0
+    all = subset_loss(view, place, left_of, medians, counts)
+    n_codes = (n if n > 2 else n - 1) if rules.one_level else (<Py_ssize_t> 1 << (n - 1)) - 1
+    for code in range(1, n_codes + 1):
+        for lev in range(n):
+            left_of[levels[lev].bin] = lev == code - 1 if rules.one_level else (code >> lev) & 1
+        score = max(0.0, all - subset_loss(view, place, left_of, medians, counts))
+        if score <= found.score or counts[1] < rules.min_leaf or counts[0] < rules.min_leaf:
+            continue
+        if rules.monotone != NULL and (min(medians[0], medians[1]) + view.shift[0] < view.low
+                                       or max(medians[0], medians[1]) + view.shift[0] > view.high):
+            continue
+        found.score, found.at = score, code
+        found.left_weight, found.weight = counts[1], counts[0] + counts[1]
+    if found.at >= 0:
+        for lev in range(n):
+            left_of[levels[lev].bin] = lev == found.at - 1 if rules.one_level else (found.at >> lev) & 1
+
+
+cdef void scan_levels(const Rules *rules, const View *view, Py_ssize_t column, Scratch *scratch, Found *found,
+                      uint8_t *left_of) noexcept nogil:
+    """The best subset of categories: of all while they are few, else a cut in the order of their medians."""
+    cdef const Table *table = view.table
+    cdef Py_ssize_t place = -1 - table.place[column], n_bins = table.n_bins[place], n, lev, n_laid
+    cdef Level *levels = <Level *> scratch.keys
+    cdef Py_ssize_t *counts = scratch.bins
+    cdef Py_ssize_t missing = n_bins - 1 if table.missing[column] else -1
+    n = order_by_median(view, place, missing if rules.missing_apart else -1, scratch, counts)
+    if n < 2:
+        return
+    if n <= SUBSETS or rules.one_level:
+        scan_all_subsets(rules, view, column, n, scratch, found)
+    else:
+        n_laid = lay_out(view, place, levels, n, counts, counts + n_bins, scratch.entries)
+        scan_sequence(rules, view, column, scratch.entries, n_laid, scratch.entries + n_laid, view.m - n_laid, 0,
+                      n_laid, -1, False, scratch, found)
+        n_laid = 0
+        memset(scratch.left_of, 2, n_bins)
+        for lev in range(n):
+            scratch.left_of[levels[lev].bin] = n_laid < found.at
+            n_laid += counts[levels[lev].bin]
+    if found.score > NO_CUT and left_of != NULL:
+        memcpy(left_of, scratch.left_of, n_bins)
+        found.missing_left = missing >= 0 and left_of[missing] == 1
+
+
+cdef void scan_absolute(const Criterion *criterion, const Rules *rules, const View *view, Py_ssize_t column,
+                        Scratch *scratch, Found *found, uint8_t *left_of) noexcept nogil:
+    """As scan.scan_column does for other criteria."""
+    cdef Py_ssize_t place = view.table.place[column], n_known = view.m, n_missing
+    cdef const uint32_t *entries
+    if place < 0:
+        scan_levels(rules, view, column, scratch, found, left_of)
+        return
+    if view.known != NULL:
+        n_known = view.known[place]
+    n_missing = view.m - n_known
+    entries = view.arena.order[place] + view.start
+    if n_missing == 0 or rules.missing_apart:
+        scan_sequence(rules, view, column, entries, n_known, entries + n_known, n_missing, 0, n_known, -1, False,
+                      scratch, found)
+        return
+    scan_sequence(rules, view, column, entries, view.m, NULL, 0, 0, n_known, -1, False, scratch, found)
+    memcpy(scratch.entries, entries + n_known, n_missing * sizeof(uint32_t))
+    memcpy(scratch.entries + n_missing, entries, n_known * sizeof(uint32_t))
+    scan_sequence(rules, view, column, scratch.entries, view.m, NULL, 0, n_missing, view.m, -1, True, scratch, found)
+    scan_sequence(rules, view, column, entries, view.m, NULL, 0, 0, view.m, n_known, False, scratch, found)

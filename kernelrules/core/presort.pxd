@@ -1,0 +1,65 @@
+# Presorted columns: what a tree is grown from. See presort.pyx.
+
+from libc.stdint cimport uint8_t, uint16_t, uint32_t
+
+
+cdef extern from "scan_loops.h" nogil:
+    const uint32_t DIFFERS "KR_DIFFERS"
+
+
+cdef struct Table:                  # the columns of the data, as they were sorted in or coded
+    Py_ssize_t n
+    Py_ssize_t n_columns
+    Py_ssize_t n_ordered
+    Py_ssize_t n_coded
+    Py_ssize_t n_bins_all
+    int shift                       # of the class in an entry
+    uint32_t id_mask
+    bint wide                       # codes of two bytes, not one
+    bint some_missing               # in an ordered column
+    Py_ssize_t *place               # of a column among the ordered ones, or -1 - its place among the coded ones
+    Py_ssize_t *ordered             # the columns that are
+    Py_ssize_t *coded
+    Py_ssize_t *n_levels            # of a column; 0: numerical
+    Py_ssize_t *n_bins              # of a coded column; its last is for missing values, if there are any
+    Py_ssize_t *bin_start           # where the bins of a coded column are in a histogram
+    double *bin_value               # the values of a numerical coded column, ascending, from bin_start on
+    uint8_t *missing                # of a column: whether values are
+    uint8_t *tied                   # of an ordered column: whether values repeat
+    const char *values              # the data themselves, for thresholds
+    Py_ssize_t row_stride
+    Py_ssize_t column_stride
+    bint single
+
+
+cdef struct Arena:                  # rows that are numbered from 0, with their part of every column
+    Py_ssize_t n
+    uint32_t **order                # one for each ordered column, then that of the targets where they are sorted
+    Py_ssize_t n_orders
+    uint32_t *rows                  # entries of all rows in some order
+    bint own_rows                   # otherwise `rows` is order[0]
+    uint32_t *origin                # number of a row in the data
+    uint32_t *number                # scratch: new numbers
+    void *codes                     # (n, n_coded)
+    uint8_t *side                   # scratch: 0 left, 1 right
+    double *y                       # (n, n_outputs), NULL for classes
+    double *w                       # NULL: all 1
+
+
+cdef double value_of(const Table *table, Py_ssize_t row, Py_ssize_t column) noexcept nogil
+cdef Arena *part_of_arena(const Table *table, const Arena *whole, Py_ssize_t start, Py_ssize_t m, Py_ssize_t n_outputs,
+                          uint32_t *number) noexcept nogil
+cdef void free_arena(Arena *arena) noexcept nogil
+cdef Py_ssize_t partition(uint32_t *entries, Py_ssize_t n, Py_ssize_t n_known, const uint8_t *side, uint32_t id_mask,
+                          bint tied, uint32_t *scratch) noexcept nogil
+cdef Py_ssize_t keep_side(uint32_t *entries, Py_ssize_t n, Py_ssize_t n_known, const uint8_t *side, uint32_t id_mask,
+                          int kept) noexcept nogil
+
+
+cdef class Presorted:
+    cdef Table table
+    cdef Arena *root
+    cdef object values              # keeps the data alive
+
+    cdef int _make_root(self, const uint32_t[::1] labels, const double[:, ::1] y, const double[::1] w,
+                        bint sort_targets, uint32_t **orders, uint16_t **codes) except -1

@@ -1,0 +1,99 @@
+# The best split of one column of one node. See scan.pyx.
+
+from libc.math cimport INFINITY
+from libc.stdint cimport int8_t, uint8_t, uint16_t, uint32_t, uint64_t
+
+from kernelrules.core.criteria cimport Criterion
+from kernelrules.core.presort cimport Arena, Table
+
+
+cdef extern from "scan_loops.h" nogil:
+    ctypedef struct kr_cut:
+        double score
+        Py_ssize_t at
+
+    ctypedef struct kr_range:
+        Py_ssize_t first
+        Py_ssize_t last
+        double weight0
+        double sum0
+        double weight
+        double sum
+
+    const double NO_CUT "KR_NO_CUT"
+    kr_cut kr_cut_two(int level, const uint32_t *entries, int shift, const kr_range *range)
+    kr_cut kr_cut_mean(int level, const uint32_t *entries, uint32_t id_mask, const double *y, double shift,
+                       const kr_range *range)
+    kr_cut kr_cut_entropy(const uint32_t *entries, int shift, const double *logs, double base, const kr_range *range)
+
+
+cdef struct Rules:                  # of a split, for all nodes
+    Py_ssize_t min_leaf
+    bint missing_apart              # missing rows count for no score; otherwise their side is chosen
+    bint one_level                  # of categories, one against the rest
+    const int8_t *monotone          # of a column; NULL: no constraint
+    int level                       # of instructions
+
+
+cdef struct View:                   # a node
+    const Table *table
+    const Arena *arena
+    Py_ssize_t start
+    Py_ssize_t m
+    const double *sums
+    const double *shift             # taken off targets before they are added up
+    const uint32_t *known           # entries that are not missing, by ordered column; NULL: all
+    const void *histogram           # of all coded columns; NULL: none
+    double low                      # of monotone constraints: bounds of values
+    double high
+    const uint32_t *rank            # absolute error: of the node's rows by target, ...
+    const double *sorted_y          # ... and targets and weights by rank
+    const double *sorted_w
+
+
+cdef struct Level:                  # of a categorical column
+    double key                      # what it is ordered by
+    Py_ssize_t bin
+
+
+cdef struct Found:
+    double score                    # NO_CUT: there is no split
+    double second                   # decides between equal scores
+    double left_weight
+    double weight                   # of all rows that count
+    Py_ssize_t at                   # entries of an ordered column, or bins of a numerical coded one, that go left
+    bint missing_left
+
+
+cdef struct Scratch:                # of one thread
+    uint32_t *entries               # as many as rows, and some more
+    double *cells                   # sums by bin
+    uint64_t *touched               # bits of the bins that have rows
+    Py_ssize_t *bins                # those bins
+    double *keys                    # by bin
+    double *sums                    # several times n_sums
+    uint8_t *left_of
+    double *losses                  # absolute error: of what is left of a cut, and medians there
+    uint32_t *links                 # ... and the list of targets
+    double *classes                 # squares of classes, for principal components
+
+
+cdef Scratch *new_scratch(const Table *table, const Criterion *criterion, bint weighted, Py_ssize_t n) noexcept nogil
+cdef void free_scratch(Scratch *scratch) noexcept nogil
+cdef Py_ssize_t cell_size(const Criterion *criterion, bint weighted) noexcept nogil
+cdef bint is_packed(const Criterion *criterion, bint weighted) noexcept nogil
+cdef void fill_histogram(const Criterion *criterion, const View *view, Py_ssize_t first, Py_ssize_t end,
+                         void *histogram) noexcept nogil
+cdef void scan_column(const Criterion *criterion, const Rules *rules, const View *view, Py_ssize_t column,
+                      Scratch *scratch, Found *found, uint8_t *left_of) noexcept nogil
+cdef void add_entries(const Criterion *criterion, const View *view, const uint32_t *entries, Py_ssize_t n,
+                      double *sums) noexcept nogil
+cdef int ascending(const void *a, const void *b) noexcept nogil
+
+
+cdef inline double halfway(double low, double high) noexcept nogil:
+    """Between two neighbours, never the larger of them."""
+    cdef double middle = (low + high) / 2
+    if not (-INFINITY < middle < INFINITY):
+        middle = low / 2 + high / 2
+    return middle if low <= middle < high else low

@@ -1,0 +1,75 @@
+/* One level of scan_loops.h. Sums before each entry of a block first, one after the other; then the scores, vectorised. */
+
+static inline kr_cut KR_SCAN_NAME(better)(kr_cut best, const double *scores, double highest, ptrdiff_t start,
+                                          ptrdiff_t from, ptrdiff_t end)
+{
+    if (highest > best.score)
+        for (ptrdiff_t i = from; i < end; i++)
+            if (scores[i - start] == highest) {
+                best.score = highest;
+                best.at = i;
+                break;
+            }
+    return best;
+}
+
+static inline double KR_SCAN_NAME(scores)(const uint32_t *entries, const double *sums, ptrdiff_t start, ptrdiff_t from,
+                                          ptrdiff_t end, const kr_range *range, double *scores)
+{
+    double weight = range->weight, sum = range->sum, weight0 = range->weight0, highest = KR_NO_CUT;
+    int begin = (int)(from - start), n = (int)(end - start);
+    double first = weight0 + (double)start;
+#pragma omp simd reduction(max : highest)
+    for (int j = begin; j < n; j++) {
+        double left = first + (double)j;
+        double cross = sums[j] * weight - left * sum;
+        double score = cross * cross / (left * (weight - left));
+        score = entries[start + j] >> 31 ? score : KR_NO_CUT;
+        scores[j] = score;
+        highest = score > highest ? score : highest;
+    }
+    return highest;
+}
+
+static kr_cut KR_SCAN_NAME(cut_two)(const uint32_t *entries, int shift, const kr_range *range)
+{
+    kr_cut best = {KR_NO_CUT, -1};
+    double sums[KR_CUTS], scores[KR_CUTS];
+    ptrdiff_t last = range->last;
+    int32_t count = (int32_t)range->sum0;
+    for (ptrdiff_t start = 0; start <= last; start += KR_CUTS) {
+        ptrdiff_t end = last + 1 - start < KR_CUTS ? last + 1 : start + KR_CUTS;
+        ptrdiff_t from = range->first > start ? range->first : start;
+        for (ptrdiff_t i = start; i < end; i++) {
+            sums[i - start] = (double)count;
+            count += (int32_t)(entries[i] >> shift & 1);
+        }
+        if (from < end) {
+            double highest = KR_SCAN_NAME(scores)(entries, sums, start, from, end, range, scores);
+            best = KR_SCAN_NAME(better)(best, scores, highest, start, from, end);
+        }
+    }
+    return best;
+}
+
+static kr_cut KR_SCAN_NAME(cut_mean)(const uint32_t *entries, uint32_t id_mask, const double *y, double shift,
+                                     const kr_range *range)
+{
+    kr_cut best = {KR_NO_CUT, -1};
+    double sums[KR_CUTS], scores[KR_CUTS];
+    ptrdiff_t last = range->last;
+    double sum = range->sum0;
+    for (ptrdiff_t start = 0; start <= last; start += KR_CUTS) {
+        ptrdiff_t end = last + 1 - start < KR_CUTS ? last + 1 : start + KR_CUTS;
+        ptrdiff_t from = range->first > start ? range->first : start;
+        for (ptrdiff_t i = start; i < end; i++) {
+            sums[i - start] = sum;
+            sum += y[entries[i] & id_mask] - shift;
+        }
+        if (from < end) {
+            double highest = KR_SCAN_NAME(scores)(entries, sums, start, from, end, range, scores);
+            best = KR_SCAN_NAME(better)(best, scores, highest, start, from, end);
+        }
+    }
+    return best;
+}

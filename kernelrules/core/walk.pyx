@@ -1,0 +1,539 @@
+"""Ways of rows down a grown tree: leaves, answers, paths, and mixtures of leaves for fractions of rows.
+
+Two walks lead to the same leaves. The plain one, for trees that only compare columns with thresholds, has its nodes
+packed: siblings side by side, a step is an addition and not a branch, leaves lead to themselves, and LANES rows go
+down together, so that one waits for memory while the others move. The general one knows subsets of categories,
+stand-ins for missing values and oblique splits, and takes one row at a time.
+
+Invariant: every comparison comes out as it would in float64 with the threshold as it is, and a row's answer depends on
+nothing but the row.
+"""
+
+from cython.parallel cimport prange, threadid
+from libc.limits cimport INT_MAX
+from libc.math cimport INFINITY, isnan, nextafterf
+from libc.stdint cimport int64_t
+from libc.stdlib cimport free, malloc
+from libc.string cimport memset
+
+from kernelrules.core.gram cimport better_step
+from kernelrules.core.types cimport real_t
+
+from time import perf_counter
+
+cdef extern from "Python.h":
+    int PyErr_CheckSignals() except -1
+
+cdef enum:
+    LANES = 8           # rows that go down together
+    LEVELS = 4          # steps between two looks at whether all of them have arrived
+    BLOCK = 2048        # rows of one task
+    FIRST_STEPS = 10_000_000    # of rows down one level, before the first look at signals: about 10 ms
+
+cdef enum Side:
+    LEFT
+    RIGHT
+    MISSING
+    UNSEEN              # a category that the node has not seen
+
+# A node of the plain walk, of 16 bytes. `next` is the way in bytes from here to the left child, which has the right one
+# behind it, and 0 in leaves; their threshold is infinite, so that no number leads away. `column` is a way in bytes
+# too, from the start of a row, and even; its lowest bit says that missing values go right.
+ctypedef struct SingleNode:
+    float threshold
+    int column
+    Py_ssize_t next
+
+ctypedef struct DoubleNode:
+    double threshold
+    int column
+    int next
+
+ctypedef fused node_t:
+    SingleNode
+    DoubleNode
+
+cdef struct Splits:     # borrowed from the arrays of a tree
+    Py_ssize_t n_nodes, n_features
+    const int64_t *feature
+    const double *threshold
+    const int64_t *left
+    const int64_t *right
+    const double *weight
+    const unsigned char *missing_left
+    const int64_t *subset_start
+    const unsigned char *subset_left
+    const int64_t *n_levels
+    const double *directions
+    const int64_t *stand_in_start       # NULL: no surrogates
+    const int64_t *stand_in_feature
+    const double *stand_in_threshold
+    const unsigned char *stand_in_below_left
+    const int64_t *stand_in_subset
+
+cdef struct Rows:
+    const char *data
+    Py_ssize_t n, row_step, column_step     # steps in bytes
+
+cdef struct Plan:
+    Rows rows
+    bint single, any_missing                # single: rows of float32
+    void *packed                            # NULL: the general walk
+    int64_t *packed_answers
+
+
+cdef class Nodes:
+    """The splits of a tree (of anything with its attributes), looked through so that walks stay inside them."""
+
+    cdef Splits splits
+    cdef bint plain                         # every split compares a column with a threshold
+    cdef object kept
+    cdef readonly Py_ssize_t depth
+
+    def __cinit__(self):
+        memset(&self.splits, 0, sizeof(Splits))
+
+    def __init__(self, tree):
+        self._borrow(tree)
+        if tree.surrogates is not None:
+            self._borrow_surrogates(tree.surrogates, tree.subset_left.shape[0])
+        n_oblique = 0 if tree.directions is None else len(tree.directions)
+        self.depth = self._look_through(tree.subset_left.shape[0], n_oblique)
+        if self.depth < 0:
+            raise ValueError("the tree's arrays do not describe a tree")
+
+    cdef int _borrow(self, tree) except -1:
+        cdef Splits *s = &self.splits
+        cdef const int64_t[::1] feature = tree.feature, left = tree.left, right = tree.right
+        cdef const int64_t[::1] subset_start = tree.subset_start
+        cdef const double[::1] threshold = tree.threshold, weight = tree.weight
+        cdef const unsigned char[::1] missing_left = tree.missing_left.view("u1"), subset_left = tree.subset_left
+        cdef const double[:, ::1] directions
+        cdef int64_t[::1] n_levels
+        cdef Py_ssize_t j
+        s.n_nodes, s.n_features = feature.shape[0], tree.n_features
+        by_node = [tree.feature, tree.left, tree.right, tree.subset_start, tree.threshold, tree.weight,
+                   tree.missing_left]
+        if any(len(array) != s.n_nodes for array in by_node) or s.n_nodes == 0 or len(tree.categories) != s.n_features:
+            raise ValueError("the tree's arrays differ in length")
+        n_levels = memoryview(bytearray((s.n_features + 1) * sizeof(int64_t))).cast("q")
+        for j in range(s.n_features):
+            n_levels[j] = 0 if tree.categories[j] is None else len(tree.categories[j])
+        s.feature, s.left, s.right, s.subset_start = &feature[0], &left[0], &right[0], &subset_start[0]
+        s.threshold, s.weight, s.missing_left, s.n_levels = &threshold[0], &weight[0], &missing_left[0], &n_levels[0]
+        if subset_left.shape[0] > 0:
+            s.subset_left = &subset_left[0]
+        self.kept = [feature, left, right, subset_start, threshold, weight, missing_left, subset_left, n_levels]
+        if tree.directions is not None and len(tree.directions) > 0:
+            directions = tree.directions
+            if directions.shape[1] != s.n_features:
+                raise ValueError("the tree's directions have another number of columns")
+            s.directions = &directions[0, 0]
+            self.kept.append(directions)
+        return 0
+
+    cdef int _borrow_surrogates(self, surrogates, Py_ssize_t n_flags) except -1:
+        cdef Splits *s = &self.splits
+        cdef const int64_t[::1] start = surrogates.start, feature = surrogates.feature
+        cdef const int64_t[::1] subset = surrogates.subset_start
+        cdef const double[::1] threshold = surrogates.threshold
+        cdef const unsigned char[::1] below_left = surrogates.below_left.view("u1")
+        cdef Py_ssize_t n = feature.shape[0], i
+        if start.shape[0] != s.n_nodes + 1 or not (
+                subset.shape[0] == threshold.shape[0] == below_left.shape[0] == n):
+            raise ValueError("the surrogates' arrays differ in length")
+        for i in range(s.n_nodes):
+            if not 0 <= start[i] <= start[i + 1] <= n:
+                raise ValueError("the surrogates of the nodes do not follow each other")
+        for i in range(n):
+            if not self._is_split(feature[i], subset[i], n_flags, 0):
+                raise ValueError(f"surrogate {i} is not a split of the tree's columns")
+        s.stand_in_start = &start[0]
+        if n > 0:
+            s.stand_in_feature, s.stand_in_threshold = &feature[0], &threshold[0]
+            s.stand_in_below_left, s.stand_in_subset = &below_left[0], &subset[0]
+        self.kept += [start, feature, subset, threshold, below_left]
+        return 0
+
+    cdef bint _is_split(self, int64_t feature, int64_t subset, Py_ssize_t n_flags, Py_ssize_t n_oblique) noexcept nogil:
+        """Whether the numbers of a split lie within the arrays that they point into."""
+        if not 0 <= feature < self.splits.n_features + n_oblique:
+            return False
+        return subset < 0 or (feature < self.splits.n_features
+                              and subset <= n_flags - self.splits.n_levels[feature])
+
+    cdef Py_ssize_t _look_through(self, Py_ssize_t n_flags, Py_ssize_t n_oblique) except -2:
+        """The depth; -1 where walks could leave the arrays or not end: every node but the root has one parent, which
+        comes before it. Finds out whether the splits are plain."""
+        cdef const Splits *s = &self.splits
+        cdef Py_ssize_t n = s.n_nodes, i, k, deepest = 0
+        cdef int64_t child
+        cdef int64_t[::1] depth = memoryview(bytearray(n * sizeof(int64_t))).cast("q")
+        self.plain = s.stand_in_start == NULL
+        for i in range(n):
+            if i > 0 and depth[i] == 0:
+                return -1
+            deepest = max(deepest, depth[i])
+            if s.left[i] < 0:
+                continue
+            for k in range(2):
+                child = s.right[i] if k else s.left[i]
+                if not i < child < n or depth[child] != 0:
+                    return -1
+                depth[child] = depth[i] + 1
+            if not self._is_split(s.feature[i], s.subset_start[i], n_flags, n_oblique):
+                return -1
+            if s.feature[i] >= s.n_features or s.subset_start[i] >= 0 or isnan(s.threshold[i]):
+                self.plain = False
+        return deepest
+
+
+# ---- one row at a time ------------------------------------------------------------------------------------------
+
+
+cdef inline double entry(const real_t *row, Py_ssize_t column_step, Py_ssize_t column) noexcept nogil:
+    return <double> (<const real_t *> (<const char *> row + column * column_step))[0]
+
+
+cdef inline Side side_of(const Splits *s, const real_t *row, Py_ssize_t column_step, int64_t feature,
+                         double threshold, int64_t subset) noexcept nogil:
+    """Where a split sends a row, as far as the row's values tell."""
+    cdef double value = 0
+    cdef const double *direction
+    cdef unsigned char flag
+    cdef Py_ssize_t j
+    if feature < s.n_features:
+        value = entry(row, column_step, feature)
+    else:
+        direction = s.directions + (feature - s.n_features) * s.n_features
+        for j in range(s.n_features):
+            if direction[j] != 0:       # a value that does not count may be missing
+                value += direction[j] * entry(row, column_step, j)
+    if isnan(value):
+        return MISSING
+    if subset < 0:
+        return RIGHT if value > threshold else LEFT
+    if not 0 <= value < s.n_levels[feature]:
+        return UNSEEN
+    flag = s.subset_left[subset + <Py_ssize_t> value]
+    return LEFT if flag == 1 else (RIGHT if flag == 0 else UNSEEN)
+
+
+cdef inline Side by_stand_in(const Splits *s, const real_t *row, Py_ssize_t column_step,
+                             Py_ssize_t node) noexcept nogil:
+    """The side that the first surrogate gives which can tell; UNSEEN if none can."""
+    cdef Py_ssize_t k
+    cdef Side side
+    for k in range(s.stand_in_start[node], s.stand_in_start[node + 1]):
+        side = side_of(s, row, column_step, s.stand_in_feature[k], s.stand_in_threshold[k], s.stand_in_subset[k])
+        if side == LEFT or side == RIGHT:
+            if s.stand_in_subset[k] < 0 and not s.stand_in_below_left[k]:
+                return LEFT if side == RIGHT else RIGHT
+            return side
+    return UNSEEN
+
+
+cdef inline Side settled(const Splits *s, Side side, Py_ssize_t node) noexcept nogil:
+    """The side itself, or that of the larger child for UNSEEN; a tie goes left."""
+    if side == UNSEEN:
+        return LEFT if s.weight[s.left[node]] >= s.weight[s.right[node]] else RIGHT
+    return side
+
+
+cdef inline Side decided_side(const Splits *s, const real_t *row, Py_ssize_t column_step,
+                              Py_ssize_t node) noexcept nogil:
+    """LEFT or RIGHT. Surrogates are asked about categories that the node has not seen too, as rpart does."""
+    cdef Side side = side_of(s, row, column_step, s.feature[node], s.threshold[node], s.subset_start[node])
+    if side == LEFT or side == RIGHT:
+        return side
+    if s.stand_in_start != NULL:
+        side = by_stand_in(s, row, column_step, node)
+        side = MISSING if side == UNSEEN else side
+    if side == MISSING:
+        return LEFT if s.missing_left[node] else RIGHT
+    return settled(s, side, node)
+
+
+cdef void walk_rows(const Splits *s, const Rows *rows, Py_ssize_t first, Py_ssize_t last, const int64_t *answers,
+                    int64_t *out, const real_t *example) noexcept nogil:
+    """The general walk of the rows first to last - 1; `example` only names their type."""
+    cdef const real_t *row
+    cdef Py_ssize_t i, node
+    for i in range(first, last):
+        row = <const real_t *> (rows.data + i * rows.row_step)
+        node = 0
+        while s.left[node] >= 0:
+            node = s.left[node] if decided_side(s, row, rows.column_step, node) == LEFT else s.right[node]
+        out[i] = answers[node]
+
+
+# ---- several rows together --------------------------------------------------------------------------------------
+
+
+cdef inline void set_threshold(node_t *node, double threshold) noexcept nogil:
+    """For float32 the largest one that is not above: x <= threshold is true of the same float32 values x."""
+    if node_t is SingleNode:
+        node.threshold = <float> threshold
+        if <double> node.threshold > threshold:
+            node.threshold = nextafterf(node.threshold, -INFINITY)
+    else:
+        node.threshold = threshold
+
+
+cdef void pack(const Splits *s, Py_ssize_t column_step, bint any_missing, const int64_t *answers, node_t *packed,
+               int64_t *packed_answers, int *position) noexcept nogil:
+    """Nodes in the order of the tree, but children in pairs, and the answers in the same order."""
+    cdef Py_ssize_t i, end = 1
+    cdef node_t *node
+    position[0] = 0
+    for i in range(s.n_nodes):
+        node = packed + position[i]
+        packed_answers[position[i]] = answers[i]
+        if s.left[i] < 0:
+            node.threshold, node.column, node.next = INFINITY, 0, 0
+            continue
+        set_threshold(node, s.threshold[i])
+        node.column = <int> (s.feature[i] * column_step) | (any_missing and not s.missing_left[i])
+        node.next = (end - position[i]) * <int> sizeof(node_t)
+        position[s.left[i]], position[s.right[i]] = <int> end, <int> end + 1
+        end += 2
+
+
+cdef inline const node_t *step_down(const node_t *node, const char *row, bint any_missing) noexcept nogil:
+    cdef const node_t *left = <const node_t *> (<const char *> node + node.next)
+    if node_t is SingleNode:
+        if any_missing:
+            return left + is_right((<const float *> (row + (node.column & ~1)))[0], node.threshold, node.column)
+        return left + ((<const float *> (row + node.column))[0] > node.threshold)
+    else:
+        if any_missing:
+            return left + is_right((<const double *> (row + (node.column & ~1)))[0], node.threshold, node.column)
+        return left + ((<const double *> (row + node.column))[0] > node.threshold)
+
+
+cdef inline int is_right(real_t value, real_t threshold, int missing_right) noexcept nogil:
+    """1 or 0; of `missing_right` the lowest bit counts."""
+    return (value > threshold) | ((value != value) & missing_right)
+
+
+cdef inline void walk_lanes(const node_t *root, const Rows *rows, Py_ssize_t first, bint any_missing,
+                            const int64_t *answers, int64_t *out) noexcept nogil:
+    """LANES rows from the root to their leaves."""
+    cdef const node_t *at[LANES]
+    cdef const char *row = rows.data + first * rows.row_step
+    cdef Py_ssize_t row_step = rows.row_step
+    cdef int _level, lane
+    cdef bint moving = True
+    for lane in range(LANES):
+        at[lane] = root
+    while moving:
+        for _level in range(LEVELS):
+            for lane in range(LANES):
+                at[lane] = step_down(at[lane], row + lane * row_step, any_missing)
+        moving = False
+        for lane in range(LANES):
+            moving |= at[lane].next != 0
+    for lane in range(LANES):
+        out[first + lane] = answers[at[lane] - root]
+
+
+cdef void walk_block(const node_t *root, const Rows *rows, Py_ssize_t first, Py_ssize_t last, bint any_missing,
+                     const int64_t *answers, int64_t *out) noexcept nogil:
+    """The plain walk of the rows first to last - 1, at least LANES: the last lanes may go over some of them twice."""
+    cdef Py_ssize_t i = first
+    while i < last:
+        i = min(i, last - LANES)
+        if any_missing:     # constants, so that there are two loops and neither asks
+            walk_lanes(root, rows, i, True, answers, out)
+        else:
+            walk_lanes(root, rows, i, False, answers, out)
+        i += LANES
+
+
+# ---- from Python ------------------------------------------------------------------------------------------------
+
+
+cdef int make_plan(Plan *plan, Nodes nodes, const real_t[:, :] x, const int64_t[::1] answers,
+                   bint any_missing) except -1:
+    cdef const Splits *s = &nodes.splits
+    cdef Py_ssize_t n = s.n_nodes, step = x.strides[1]
+    cdef int *position
+    plan.rows.data, plan.rows.n = <const char *> &x[0, 0], x.shape[0]
+    plan.rows.row_step, plan.rows.column_step = x.strides[0], step
+    plan.single, plan.any_missing, plan.packed, plan.packed_answers = real_t is float, any_missing, NULL, NULL
+    if not nodes.plain or plan.rows.n < LANES or step % 2 != 0 or (
+            max(n * <Py_ssize_t> sizeof(DoubleNode), s.n_features * abs(step)) >= INT_MAX):
+        return 0
+    position = <int *> malloc(n * sizeof(int))
+    plan.packed = malloc(n * sizeof(DoubleNode))
+    plan.packed_answers = <int64_t *> malloc(n * sizeof(int64_t))
+    if position == NULL or plan.packed == NULL or plan.packed_answers == NULL:
+        free(position)
+        free_plan(plan)
+        raise MemoryError("working memory could not be allocated")
+    if real_t is float:
+        pack(s, step, any_missing, &answers[0], <SingleNode *> plan.packed, plan.packed_answers, position)
+    else:
+        pack(s, step, any_missing, &answers[0], <DoubleNode *> plan.packed, plan.packed_answers, position)
+    free(position)
+    return 0
+
+
+cdef void free_plan(Plan *plan) noexcept nogil:
+    free(plan.packed)
+    free(plan.packed_answers)
+    plan.packed, plan.packed_answers = NULL, NULL
+
+
+cdef inline Py_ssize_t n_blocks_of(Py_ssize_t n) noexcept nogil:
+    """Tasks of BLOCK rows; the last one takes the rest too, so that it is never short of LANES."""
+    return max(n // BLOCK, <Py_ssize_t> 1)
+
+
+cdef inline Py_ssize_t end_of(Py_ssize_t block, Py_ssize_t n) noexcept nogil:
+    return n if block >= n_blocks_of(n) - 1 else (block + 1) * BLOCK
+
+
+cdef void apply_block(const Plan *plan, const Splits *splits, Py_ssize_t block, const int64_t *answers,
+                      int64_t *out) noexcept nogil:
+    cdef Py_ssize_t first = block * BLOCK, last = end_of(block, plan.rows.n)
+    if plan.packed == NULL:
+        if plan.single:
+            walk_rows(splits, &plan.rows, first, last, answers, out, <const float *> NULL)
+        else:
+            walk_rows(splits, &plan.rows, first, last, answers, out, <const double *> NULL)
+    elif plan.single:
+        walk_block(<const SingleNode *> plan.packed, &plan.rows, first, last, plan.any_missing, plan.packed_answers,
+                   out)
+    else:
+        walk_block(<const DoubleNode *> plan.packed, &plan.rows, first, last, plan.any_missing, plan.packed_answers,
+                   out)
+
+
+def apply_tree(Nodes nodes, const real_t[:, :] x, const int64_t[::1] answers, int64_t[::1] out, bint any_missing,
+               int n_threads, tick=None):
+    """out[i] = answers[leaf of row i]: leaf numbers, or any eight bytes a node. `any_missing` may be false only if x
+    holds no NaN."""
+    cdef Plan plan
+    cdef Py_ssize_t n = x.shape[0], block, first = 0, last, n_blocks = n_blocks_of(n)
+    cdef Py_ssize_t step = max(<Py_ssize_t> n_threads, FIRST_STEPS // (BLOCK * (nodes.depth + 1)))
+    if x.shape[1] != nodes.splits.n_features or out.shape[0] != n or answers.shape[0] != nodes.splits.n_nodes:
+        raise ValueError("the shapes of the rows, the tree and the answers do not agree")
+    if n == 0:
+        return
+    make_plan(&plan, nodes, x, answers, any_missing)
+    try:
+        while first < n_blocks:
+            last = min(first + step, n_blocks)
+            started = perf_counter()
+            for block in prange(first, last, num_threads=n_threads, schedule="dynamic", chunksize=1, nogil=True):
+                apply_block(&plan, &nodes.splits, block, &answers[0], &out[0])
+            first, step = last, better_step(step, perf_counter() - started)
+            PyErr_CheckSignals()
+            if tick is not None:
+                tick(end_of(first - 1, n), n)
+    finally:
+        free_plan(&plan)
+
+
+def fill_paths(const int64_t[::1] parent, const int64_t[::1] leaves, const int64_t[::1] indptr,
+               int64_t[::1] indices):
+    """indices[indptr[i]:indptr[i + 1]] = the nodes from the root to leaf i, found from below."""
+    cdef Py_ssize_t i, k
+    cdef int64_t node
+    for i in range(leaves.shape[0]):
+        node = leaves[i]
+        for k in range(indptr[i + 1] - 1, indptr[i] - 1, -1):
+            indices[k] = node
+            node = parent[node]
+        if i % BLOCK == 0:
+            PyErr_CheckSignals()
+
+
+def linear_values(const real_t[:, :] x, const double[:, ::1] linear, const double[::1] fill, const int64_t[::1] leaves,
+                  double[::1] out):
+    """out[i] = the linear model of leaf i at row i, or NaN where a value that it needs is missing and `fill` is None.
+
+    The last column of `linear` holds the constants.
+    """
+    cdef Py_ssize_t n = x.shape[0], p = x.shape[1], i, j
+    cdef const double *model
+    cdef bint filled = fill is not None
+    cdef double value, total
+    if linear.shape[1] != p + 1 or leaves.shape[0] != n or out.shape[0] != n or (filled and fill.shape[0] != p):
+        raise ValueError("the shapes of the rows and the models do not agree")
+    for i in range(n):
+        model, total = &linear[leaves[i], 0], 0
+        for j in range(p):
+            if model[j] != 0:
+                value = x[i, j]
+                total += model[j] * (fill[j] if filled and isnan(value) else value)
+        out[i] = total + model[p]
+        if i % BLOCK == 0:
+            PyErr_CheckSignals()
+
+
+# ---- fractions of rows ------------------------------------------------------------------------------------------
+
+
+cdef struct Fraction:
+    Py_ssize_t node
+    double share
+
+
+cdef void mix_leaves(const Splits *s, const real_t *row, Py_ssize_t column_step, const double *values,
+                     Py_ssize_t n_values, double *out, Fraction *waiting) noexcept nogil:
+    """out = the mean of the values of all leaves that fractions of a row come to, weighted by their shares.
+
+    At a split that the row's values cannot decide it goes both ways; the right part waits, one at most on a level.
+    """
+    cdef Py_ssize_t n_waiting = 1, node, k
+    cdef double share, on_left
+    cdef Side side
+    for k in range(n_values):
+        out[k] = 0
+    waiting[0].node, waiting[0].share = 0, 1
+    while n_waiting > 0:
+        n_waiting -= 1
+        node, share = waiting[n_waiting].node, waiting[n_waiting].share
+        while s.left[node] >= 0:
+            side = side_of(s, row, column_step, s.feature[node], s.threshold[node], s.subset_start[node])
+            if side == MISSING:
+                on_left = s.weight[s.left[node]] / (s.weight[s.left[node]] + s.weight[s.right[node]])
+                waiting[n_waiting].node, waiting[n_waiting].share = s.right[node], share * (1 - on_left)
+                n_waiting += 1
+                node, share = s.left[node], share * on_left
+            else:
+                node = s.left[node] if settled(s, side, node) == LEFT else s.right[node]
+        for k in range(n_values):
+            out[k] += share * values[node * n_values + k]
+
+
+def fractional_values(Nodes nodes, const real_t[:, :] x, const double[:, ::1] values, double[:, ::1] out,
+                      int n_threads, tick=None):
+    """out[i] = the mixture of the leaves' rows of `values` that row i comes to, parts of it where values are missing:
+    a part's share on either side is the child's share of the training weight."""
+    cdef const Splits *s = &nodes.splits
+    cdef Py_ssize_t n = x.shape[0], row_step = x.strides[0], column_step = x.strides[1], n_values = values.shape[1]
+    cdef Py_ssize_t i, first = 0, last, step = 64 * n_threads, room = nodes.depth + 1
+    cdef Fraction *waiting
+    if x.shape[1] != s.n_features or values.shape[0] != s.n_nodes or out.shape[0] != n or out.shape[1] != n_values:
+        raise ValueError("the shapes of the rows, the tree and the values do not agree")
+    if n == 0 or n_values == 0:
+        return
+    waiting = <Fraction *> malloc(n_threads * room * sizeof(Fraction))
+    if waiting == NULL:
+        raise MemoryError("working memory could not be allocated")
+    try:
+        while first < n:
+            last = min(first + step, n)
+            started = perf_counter()
+            for i in prange(first, last, num_threads=n_threads, schedule="dynamic", chunksize=64, nogil=True):
+                mix_leaves(s, <const real_t *> (<const char *> &x[0, 0] + i * row_step), column_step, &values[0, 0],
+                           n_values, &out[i, 0], waiting + threadid() * room)
+            first, step = last, better_step(step, perf_counter() - started)
+            PyErr_CheckSignals()
+            if tick is not None:
+                tick(first, n)
+    finally:
+        free(waiting)

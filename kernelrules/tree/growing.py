@@ -1,0 +1,463 @@
+"""tree.grow: arguments checked, data read, one of two growers called, its arrays made a `Tree`.
+
+core.grow     presorted columns, compiled: everything that can be carried in place
+general.py    node by node: missing="fractional", splits="oblique", a criterion that is a Python function
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from scipy.special import chdtri
+
+from kernelrules import check, parallel
+from kernelrules.core.grow import CRITERIA
+from kernelrules.core.grow import grow as grow_presorted
+from kernelrules.core.presort import Presorted
+from kernelrules.results import Surrogates, Tree
+from kernelrules.tree.columns import Columns, fill_values, filled, read
+from kernelrules.tree.general import grow_general
+from kernelrules.tree.leaves import linear_models, median_values
+from kernelrules.tree.problem import Problem, Settings
+from kernelrules.tree.using import apply
+
+__all__ = ["grow"]
+
+_OF_TARGETS = ("squared_error", "absolute_error", "poisson")
+_CHOICES = {
+    "growth": ("depth", "best"),
+    "missing": ("extra", "zero", "impute", "surrogate", "fractional", "error"),
+    "leaf": ("constant", "median", "linear"),
+    "splits": ("axis", "oblique"),
+    "subsets": ("best", "one"),
+}
+_NO_LIMIT = 1 << 62
+_EXACT = 2.0**53  # whole numbers up to here are float64 numbers
+_UNITS = (1.0, 2.0**-10, 2.0**-24)
+_MOST_LEVELS = 65535  # codes of two bytes
+_SMALL = 20000  # entries of a matrix that are not worth a second thread
+
+
+def grow(
+    X: Any,
+    y: Any,
+    *,
+    criterion: str | Callable[[np.ndarray], np.ndarray] = "gini",
+    growth: str = "depth",
+    max_depth: int | None = None,
+    max_leaves: int | None = None,
+    min_split: int = 2,
+    min_leaf: int = 1,
+    min_gain: float = 0.0,
+    chi2: float | None = None,
+    sample_weight: Any = None,
+    class_weight: Any = None,
+    categorical: Any = "from_dtype",
+    subsets: str = "best",
+    missing: str = "extra",
+    leaf: str = "constant",
+    splits: str = "axis",
+    monotone: Sequence[int] | None = None,
+    max_features: int | float | str | None = None,
+    rng: Any = None,
+    n_threads: int | None = None,
+    callback: Callable[[parallel.Progress], Any] | None = None,
+) -> Tree:
+    """Grow a decision tree: in every node the split that lowers the loss W·Q most, exactly.
+
+    Of splits that gain the same, the one of the lowest column is made, of these the one with the lowest threshold (of
+    categories, the first in their order), of these the one that sends missing values right. Neither the number of
+    threads nor the order of rows matters, as far as sums are exact: for classes with whole weights and for whole
+    targets always, otherwise up to rounding.
+
+    Parameters
+    ----------
+    X : array, CSR matrix or data frame (n, p)
+        Numbers, compared as they are, in float64; categories; missing values as NaN, None or NA.
+    y : array (n,), or (n, d) for squared_error and poisson
+        Labels or numbers, as the criterion wants.
+    criterion : str or callable
+        For classes "gini", "entropy", "misclassification" (equal splits: by gini), "gain_ratio" (C4.5: in a column by
+        gain, between columns by ratio, among those of at least average gain), or a function from class shares (m, K)
+        to impurities (m,), concave; for numbers "squared_error", "absolute_error", "poisson".
+    growth : "depth" or "best"
+        Without `max_leaves` both give the same tree.
+    max_depth : int, optional
+        Most splits on the way to a leaf.
+    max_leaves : int, optional
+        Most leaves: the leaf whose split gains most is split first, until there are so many.
+    min_split : int
+        Fewest rows of a node that is split.
+    min_leaf : int
+        Fewest rows of a leaf.
+    min_gain : float
+        Least gain of a split, as `Tree.gain` has it. At 0 an impure node is split even if that gains nothing yet.
+    chi2 : float, optional
+        Significance level: a split is made only if chance gives as large a chi-squared statistic of its sides and the
+        classes with at most this probability. For classes only.
+    sample_weight : array (n,), optional
+        Weights of the rows. Weight 0 leaves a row out.
+    class_weight : dict, "balanced", optional
+        Factors of the weights by class; "balanced" is n / (n_classes · count).
+    categorical : "from_dtype", None, or sequence of column numbers or names
+        Columns of categories: those that do not hold numbers by their type, none, or these.
+    subsets : "best" or "one"
+        Splits on categories: any subset, or one level against the rest. The best subset is exact for two classes and
+        one target (by the order of the levels' means; with absolute_error up to 12 levels) where `min_leaf` does not
+        rule it out, and for more classes up to 12 levels in the node; beyond, levels are ordered along the first
+        principal component of their class shares, a heuristic.
+    missing : str
+        "extra": every split learns the side of missing values; "zero" and "impute" (mean, or a level drawn at random)
+        replace them; "surrogate": splits on other columns stand in, as in CART and rpart; "fractional": rows go down
+        both sides in shares, as in C4.5; "error" refuses them. A missing value where training had none goes to the
+        larger child.
+    leaf : "constant", "median" or "linear"
+        What leaves of a regression predict: the mean (the median for absolute_error), the median, or a ridge model of
+        their rows.
+    splits : "axis" or "oblique"
+        Oblique splits are linear discriminants of the node, made where they gain more than the best column.
+    monotone : sequence of -1, 0, 1, optional
+        For each column whether predictions (of two classes: the share of the second) must fall or rise with it.
+    max_features : int, float, "sqrt", "log2", optional
+        Columns to look at in a node, drawn anew each time: their number or share.
+    rng : Generator or seed, optional
+        For `max_features` and "impute".
+    n_threads : int, optional
+        Default all cores that this process may use.
+    callback : callable, optional
+        Told of progress.
+
+    Returns
+    -------
+    Tree
+        Arrays, one entry a node.
+
+    Examples
+    --------
+    >>> from kernelrules import tree
+    >>> X = [["red", 0.5], ["red", 0.2], ["green", 0.5], ["blue", 0.1],
+    ...      ["red", -0.5], ["green", 0.1], ["green", 0.4], ["blue", 0.0]]
+    >>> t = tree.grow(X, [1, 2, 2, 1, 2, 1, 2, 2], criterion="entropy")
+    >>> t
+    Tree(entropy, 5 leaves, depth 4, 2 features)
+    >>> print(t.feature[0], t.threshold[0], round(t.impurity[0] - t.gain[0], 4))
+    1 0.05 0.75
+    """
+    for name, given in (
+        ("growth", growth), ("missing", missing), ("leaf", leaf), ("splits", splits), ("subsets", subsets)
+    ):  # fmt: skip
+        _one_of(given, name, _CHOICES[name])
+    if not callable(criterion):
+        _one_of(criterion, "criterion", tuple(CRITERIA))
+    draws = check.generator(rng)
+    columns = read(X, categorical, missing)
+    fill = fill_values(columns, missing, draws) if missing in ("zero", "impute") else None
+    values = columns.values if fill is None else filled(columns.values, fill)
+    problem, classes = _problem(values, columns, y, criterion, sample_weight, class_weight)
+    _require_levels(columns)
+    settings = Settings(
+        criterion=criterion,
+        growth=growth,
+        max_depth=None if max_depth is None else check.whole(max_depth, "max_depth", 0),
+        max_leaves=None if max_leaves is None else check.whole(max_leaves, "max_leaves", 1),
+        min_split=check.whole(min_split, "min_split", 2),
+        min_leaf=check.whole(min_leaf, "min_leaf", 1),
+        min_gain=_min_gain(min_gain),
+        chi2=_level(chi2, problem),
+        subsets=subsets,
+        missing="error" if fill is not None else missing,
+        splits=splits,
+        monotone=_monotone(monotone, problem),
+        max_features=_n_features(max_features, problem.n_features),
+        seed=int(draws.integers(1 << 63)),
+        n_threads=parallel.n_threads_or_default(n_threads),
+    )
+    _require_leaf(leaf, problem, settings)
+    tick = parallel.ticker(callback, "tree")
+    by_rows = callable(criterion) or splits == "oblique" or (missing == "fractional" and columns.missing.any())
+    arrays = grow_general(problem, settings) if by_rows else _grow_compiled(problem, settings, tick)
+    if missing == "fractional":
+        arrays["n_samples"] = arrays["n_samples"].astype(np.float64)
+    tree = Tree(
+        **arrays,
+        criterion=criterion if isinstance(criterion, str) else getattr(criterion, "__name__", "callable"),
+        missing=missing,
+        classes=classes,
+        categories=columns.categories,
+        n_features=problem.n_features,
+        n_outputs=problem.n_outputs,
+        n_train=len(values),
+        feature_names=columns.names,
+        fill=fill,
+    )
+    return _with_leaves(tree, leaf, X, columns, values, y, sample_weight, settings)
+
+
+# ---- arguments --------------------------------------------------------------------------------------------------
+
+
+def _one_of(given: Any, name: str, allowed: tuple[str, ...]) -> None:
+    if not isinstance(given, str) or given not in allowed:
+        choices = ", ".join(f'"{choice}"' for choice in allowed)
+        raise ValueError(f"{name} must be one of {choices}, got {given!r}")
+
+
+def _min_gain(given: Any) -> float:
+    gain = check.real(given, "min_gain")
+    if gain < 0:
+        raise ValueError(f"min_gain must be at least 0, got {given!r}")
+    return gain
+
+
+def _level(chi2: Any, problem: Problem) -> float | None:
+    if chi2 is None:
+        return None
+    level = check.positive(chi2, "chi2")
+    if level > 1:
+        raise ValueError(f"chi2 is a significance level, at most 1, got {chi2!r}")
+    if problem.classes_of_rows is None:
+        raise ValueError("chi2 tests a table of classes: it cannot be used for regression")
+    return level
+
+
+def _monotone(given: Any, problem: Problem) -> np.ndarray | None:
+    if given is None:
+        return None
+    signs = np.asarray(given)
+    if signs.shape != (problem.n_features,):
+        raise ValueError(f"monotone must have an entry for each of {problem.n_features} columns, got {signs.shape}")
+    if signs.dtype.kind not in "iuf" or not np.isin(signs, (-1, 0, 1)).all():
+        raise ValueError("monotone must hold -1, 0 or 1 for each column")
+    if not signs.any():
+        return None
+    if problem.n_classes > 2 or problem.n_outputs > 1:
+        raise ValueError("monotone needs two classes or one target")
+    if (signs[problem.n_levels > 0] != 0).any():
+        raise ValueError("monotone must be 0 for columns of categories: they have no order")
+    return np.ascontiguousarray(signs, dtype=np.int8)
+
+
+def _n_features(given: Any, p: int) -> int | None:
+    if given is None:
+        return None
+    if isinstance(given, str):
+        _one_of(given, "max_features", ("sqrt", "log2"))
+        return max(1, int(np.sqrt(p) if given == "sqrt" else np.log2(p)))
+    if isinstance(given, (float, np.floating)):
+        share = check.positive(given, "max_features")
+        if share > 1:
+            raise ValueError(f"max_features as a share is at most 1, got {given!r}")
+        return max(1, int(share * p))
+    number = check.whole(given, "max_features", 1)
+    if number > p:
+        raise ValueError(f"max_features is {number}, but X has {p} columns")
+    return number
+
+
+def _require_levels(columns: Columns) -> None:
+    if columns.n_levels.max(initial=0) > _MOST_LEVELS:
+        column = int(columns.n_levels.argmax())
+        raise ValueError(f"column {column} has {columns.n_levels[column]} categories; at most {_MOST_LEVELS} can be")
+
+
+def _require_leaf(leaf: str, problem: Problem, settings: Settings) -> None:
+    if leaf != "constant" and settings.monotone is not None:
+        raise ValueError(f'monotone holds for constant leaves only, got leaf="{leaf}"')
+    if leaf != "constant" and problem.targets is None:
+        raise ValueError(f'leaf="{leaf}" is for regression')
+    if leaf == "linear" and problem.n_outputs > 1:
+        raise ValueError('leaf="linear" is for one target')
+
+
+# ---- data -------------------------------------------------------------------------------------------------------
+
+
+def _problem(
+    values: np.ndarray, columns: Columns, y: Any, criterion: Any, sample_weight: Any, class_weight: Any
+) -> tuple[Problem, np.ndarray | None]:
+    """What the growers read, rows of weight 0 left out, and the classes."""
+    n = len(values)
+    if criterion in _OF_TARGETS:
+        if class_weight is not None:
+            raise ValueError("class_weight is for classification")
+        classes, codes, n_classes = None, None, 0
+        targets = _targets(y, n, criterion)
+        weights = None if sample_weight is None else check.weights(sample_weight, n)
+    else:
+        classes, codes = check.labels(y, n)
+        codes, targets, n_classes = codes.astype(np.int32), None, len(classes)
+        weights = _class_weights(class_weight, classes, codes, sample_weight, n)
+    if weights is not None and not weights.all():
+        kept = weights > 0
+        values, weights = values[kept], weights[kept]
+        codes = None if codes is None else codes[kept]
+        targets = None if targets is None else targets[kept]
+    if weights is not None and (weights == 1).all():
+        weights = None
+    return Problem(values, columns.n_levels, codes, n_classes, targets, weights), classes
+
+
+def _class_weights(class_weight: Any, classes: Any, codes: Any, sample_weight: Any, n: int) -> np.ndarray | None:
+    if class_weight is None and sample_weight is None:
+        return None
+    weights = check.weights(sample_weight, n)
+    counts = np.bincount(codes, weights > 0, minlength=len(classes))
+    return weights * check.class_factors(class_weight, classes, np.maximum(counts, 1))[codes]
+
+
+def _targets(y: Any, n: int, criterion: str) -> np.ndarray:
+    """Numbers to predict, (n, d)."""
+    shape = np.shape(y)
+    if len(shape) == 2 and criterion != "absolute_error":
+        if shape[0] != n or shape[1] == 0:
+            raise ValueError(f"y has shape {shape}, but X has {n} rows")
+        raw = np.asarray(y)
+        targets = np.column_stack([check.targets(raw[:, k], n, f"y[:, {k}]") for k in range(shape[1])])
+    else:
+        targets = check.targets(y, n)[:, None]
+    if criterion == "poisson" and (targets < 0).any():
+        row = int(np.argwhere(targets < 0)[0][0])
+        raise ValueError(f"y must not be negative for poisson, got {targets[row].min()} at position {row}")
+    with np.errstate(over="ignore"):
+        squares = np.square(targets).sum()
+    if not np.isfinite(squares):
+        raise ValueError("y is too large: the sum of its squares overflows float64")
+    return np.ascontiguousarray(targets)
+
+
+# ---- the compiled grower ----------------------------------------------------------------------------------------
+
+
+def _sums_are_exact(problem: Problem) -> bool:
+    """Whether sums over rows are of whole numbers that float64 holds."""
+    weights = problem.weights
+    if weights is not None and not (np.array_equal(weights, np.rint(weights)) and weights.sum() < _EXACT):
+        return False
+    if problem.targets is None:
+        return True
+    masses = np.abs(problem.targets) if weights is None else np.abs(problem.targets) * weights[:, None]
+    for unit in _UNITS:  # whole numbers of halves, quarters, ... add up exactly as well
+        scaled = problem.targets / unit
+        if np.array_equal(scaled, np.rint(scaled)):
+            return bool(masses.sum() < _EXACT * unit)
+    return False
+
+
+def _grow_compiled(problem: Problem, settings: Settings, tick: Any) -> dict[str, Any]:
+    """Arrays of a tree from the presorted grower."""
+    n, p, n_classes = problem.n_rows, problem.n_features, problem.n_classes
+    class_bits = max(n_classes - 1, 0).bit_length()
+    if n >= 1 << (31 - class_bits):
+        raise ValueError(f"X has {n} rows: with {n_classes} classes at most {(1 << (31 - class_bits)) - 1} can be")
+    exact = _sums_are_exact(problem)
+    targets = problem.targets
+    centre = np.zeros(problem.n_outputs)
+    if targets is not None and settings.criterion == "squared_error" and not exact:
+        centre = np.average(targets, axis=0, weights=problem.weights)
+        targets = targets - centre
+    n_threads = settings.n_threads if n * p > _SMALL else 1
+    presorted = Presorted(
+        problem.values,
+        np.ascontiguousarray(problem.n_levels, dtype=np.intp),
+        None if n_classes == 0 else problem.classes_of_rows.astype(np.uint32),
+        class_bits,
+        None if targets is None else np.ascontiguousarray(targets),
+        problem.weights,
+        settings.criterion == "absolute_error",
+        n_threads,
+    )
+    total = float(n if problem.weights is None else problem.weights.sum())
+    grown = grow_presorted(
+        presorted,
+        settings.criterion,
+        n_classes,
+        0 if targets is None else problem.n_outputs,
+        max_depth=_NO_LIMIT if settings.max_depth is None else settings.max_depth,
+        max_leaves=settings.max_leaves or 0,
+        min_split=settings.min_split,
+        min_leaf=settings.min_leaf,
+        min_gain=settings.min_gain,
+        weight=total,
+        critical=None if settings.chi2 is None else chdtri(np.arange(n_classes), settings.chi2),
+        missing_apart=settings.missing == "surrogate",
+        one_level=settings.subsets == "one",
+        monotone=settings.monotone,
+        max_features=p if settings.max_features is None else settings.max_features,
+        seed=settings.seed,
+        exact=exact,
+        logs=_logs(n) if settings.criterion in ("entropy", "gain_ratio") and problem.weights is None else None,
+        n_threads=n_threads,
+        tick=tick,
+    )
+    return _arrays(grown, centre, total, settings)
+
+
+def _logs(n: int) -> np.ndarray:
+    """c·log2 c for c from 0 to n."""
+    counts = np.arange(n + 1, dtype=np.float64)
+    counts[0] = 1
+    return counts * np.log2(counts)
+
+
+def _arrays(grown: Any, centre: np.ndarray, total: float, settings: Settings) -> dict[str, Any]:
+    """Fields of a Tree, from what was grown."""
+    weight, sums = grown.sums[:, 0].copy(), grown.sums[:, 1:]
+    if settings.criterion not in _OF_TARGETS:
+        value = sums / weight[:, None]
+    elif settings.criterion == "absolute_error":
+        value = grown.value
+    else:
+        value = sums / weight[:, None] + centre
+        value = value[:, 0] if value.shape[1] == 1 else value
+    return {
+        "feature": grown.feature,
+        "threshold": grown.threshold,
+        "left": grown.left,
+        "right": grown.right,
+        "value": value,
+        "n_samples": grown.n_samples,
+        "weight": weight,
+        "impurity": grown.loss / weight,
+        "gain": grown.gain / total,
+        "missing_left": grown.missing_left,
+        "subset_start": grown.subset_start,
+        "subset_left": grown.subset_left,
+        "surrogates": _surrogates(grown) if settings.missing == "surrogate" else None,
+    }
+
+
+def _surrogates(grown: Any) -> Surrogates:
+    fields = zip(*grown.stand_ins, strict=True) if grown.stand_ins else [()] * 5
+    feature, threshold, below_left, subset, agreement = fields
+    return Surrogates(
+        start=grown.stand_in_start,
+        feature=np.array(feature, dtype=np.int64),
+        threshold=np.array(threshold, dtype=np.float64),
+        below_left=np.array(below_left, dtype=bool),
+        subset_start=np.array(subset, dtype=np.int64),
+        agreement=np.array(agreement, dtype=np.float64),
+    )
+
+
+# ---- leaves -----------------------------------------------------------------------------------------------------
+
+
+def _with_leaves(
+    tree: Tree, leaf: str, X: Any, columns: Columns, values: np.ndarray, y: Any, sample_weight: Any, settings: Settings
+) -> Tree:
+    """The tree with medians or linear models in its leaves, where they are wanted."""
+    lower = settings.monotone is not None  # the medians that were compared while growing
+    medians = leaf == "median" or (tree.criterion == "absolute_error" and leaf == "constant" and not lower)
+    if not medians and leaf != "linear":
+        return tree
+    targets = np.asarray(y, dtype=np.float64)
+    weights = None if sample_weight is None else check.weights(sample_weight, len(targets))
+    leaves = apply(tree, X, n_threads=settings.n_threads)
+    if medians:
+        return replace(tree, value=median_values(targets, weights, leaves, tree.right))
+    fill = fill_values(columns, "impute", 0) if tree.fill is None else tree.fill
+    models = linear_models(values, targets, weights, leaves, tree.n_nodes, n_levels=columns.n_levels, fill=fill)
+    return replace(tree, linear=models, fill=fill)

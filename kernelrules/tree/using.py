@@ -1,0 +1,291 @@
+"""What a grown tree answers: `predict`, `predict_proba`, `apply`, `decision_path`, `importance`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from kernelrules import check, parallel
+from kernelrules.core import walk
+from kernelrules.results import Tree
+from kernelrules.tree.columns import filled, read_with_missing
+
+__all__ = ["apply", "decision_path", "importance", "predict", "predict_proba"]
+
+_NANOSECONDS_A_STEP = 1.0  # of one row, down one level
+
+
+def require_tree(tree: Any) -> Tree:
+    """The tree, if it is one."""
+    if not isinstance(tree, Tree):
+        raise TypeError(f"tree must be a tree that tree.grow returned, got {type(tree).__name__}")
+    return tree
+
+
+class _Walk:
+    """Rows that have been read, ready to go down a tree."""
+
+    def __init__(self, tree: Any, X: Any, unseen: str, n_threads: int | None, callback: Any, what: str) -> None:
+        self.tree = require_tree(tree)
+        threads, self.tick = parallel.n_threads_or_default(n_threads), parallel.ticker(callback, what)
+        self.x, missing = read_with_missing(self.tree, X, unseen)
+        self.any_missing = bool(missing.any())
+        if self.any_missing and self.tree.missing in ("zero", "impute"):
+            self.x, self.any_missing = filled(self.x, self.tree.fill), False
+        self.nodes = walk.Nodes(self.tree)
+        work = len(self.x) * (self.nodes.depth + 1) * _NANOSECONDS_A_STEP
+        self.n_threads = parallel.enough_threads(threads, work)
+
+    @property
+    def splits_rows(self) -> bool:
+        """Whether rows go down in fractions."""
+        return self.any_missing and self.tree.missing == "fractional"
+
+    def answers(self, by_node: np.ndarray) -> np.ndarray:
+        """by_node[leaf] for each row; entries of eight bytes need no array of leaves in between."""
+        direct = by_node.ndim == 1 and by_node.dtype.itemsize == 8 and by_node.dtype.kind in "fiumM"
+        table = np.ascontiguousarray(by_node) if direct else np.arange(self.tree.n_nodes)
+        out = np.empty(len(self.x), dtype=table.dtype)
+        walk.apply_tree(
+            self.nodes,
+            self.x,
+            table.view(np.int64),
+            out.view(np.int64),
+            self.any_missing,
+            self.n_threads,
+            self.tick,
+        )
+        return out if direct else by_node.take(out, axis=0)
+
+    def leaves(self) -> np.ndarray:
+        """Numbers of the leaves."""
+        return self.answers(np.arange(self.tree.n_nodes))
+
+    def mixtures(self, by_node: np.ndarray) -> np.ndarray:
+        """Means of by_node over the leaves that fractions of each row come to."""
+        table = np.ascontiguousarray(by_node.reshape(self.tree.n_nodes, -1), dtype=np.float64)
+        out = np.empty((len(self.x), table.shape[1]))
+        walk.fractional_values(self.nodes, self.x, table, out, self.n_threads, self.tick)
+        return out.reshape(len(self.x), *by_node.shape[1:])
+
+    def values(self, by_node: np.ndarray) -> np.ndarray:
+        """A row of by_node for each row of the data, mixed where fractions of it come to several leaves."""
+        return self.mixtures(by_node) if self.splits_rows else self.answers(by_node)
+
+
+def predict(
+    tree: Tree, X: Any, *, unseen: str = "larger", n_threads: int | None = None, callback: Any = None
+) -> np.ndarray:
+    """Classes, or values of a regression.
+
+    The class with the largest share in the leaf, the lower one of a tie; the value of the leaf, or of its linear
+    model. A linear model needs values of its columns: where one is missing, and the tree has nothing to fill in, the
+    answer is the leaf's constant. Where missing="fractional", shares and values are those of a mixture of leaves.
+
+    Parameters
+    ----------
+    tree : Tree
+        What `grow` returned.
+    X : array, sparse matrix or data frame, (n, p)
+        Points, with the columns that the tree was grown on.
+    unseen : "larger" or "error"
+        Categories that were not in the training data go to the larger child, or are refused.
+    n_threads : int, optional
+        Default: the cores that the process may use.
+    callback : callable, optional
+        Told of progress.
+
+    Returns
+    -------
+    ndarray (n,), or (n, n_outputs)
+        One answer for each row.
+
+    Examples
+    --------
+    >>> from kernelrules import tree
+    >>> grown = tree.grow([[0.0], [1.0], [2.0], [3.0]], ["a", "a", "b", "b"])
+    >>> tree.predict(grown, [[0.7], [2.2]])
+    array(['a', 'b'], dtype='<U1')
+    """
+    way = _Walk(tree, X, unseen, n_threads, callback, "predict")
+    if tree.classes is not None:
+        if way.splits_rows:
+            return tree.classes[way.mixtures(tree.value).argmax(axis=1)]
+        return way.answers(tree.classes[tree.value.argmax(axis=1)])
+    if tree.linear is None:
+        return way.values(tree.value)
+    out = np.empty(len(way.x))
+    walk.linear_values(way.x, tree.linear, tree.fill, way.leaves(), out)
+    unknown = np.isnan(out)
+    if unknown.any():
+        out[unknown] = way.values(tree.value)[unknown]
+    return out
+
+
+def predict_proba(
+    tree: Tree,
+    X: Any,
+    *,
+    laplace: float = 0.0,
+    unseen: str = "larger",
+    n_threads: int | None = None,
+    callback: Any = None,
+) -> np.ndarray:
+    """Shares of the classes in the leaves.
+
+    Parameters
+    ----------
+    tree : Tree
+        A classification tree.
+    X : array, sparse matrix or data frame, (n, p)
+        Points, as in `predict`.
+    laplace : float
+        Added to the weight of every class in a leaf before shares are taken: 1 is Laplace's correction, which keeps
+        small leaves from certainty.
+    unseen : "larger" or "error"
+        As in `predict`.
+    n_threads : int, optional
+        Default: the cores that the process may use.
+    callback : callable, optional
+        Told of progress.
+
+    Returns
+    -------
+    ndarray (n, n_classes)
+        Rows that sum to 1, in the order of tree.classes.
+
+    Examples
+    --------
+    >>> from kernelrules import tree
+    >>> grown = tree.grow([[0.0], [1.0], [2.0], [3.0]], ["a", "a", "b", "b"])
+    >>> tree.predict_proba(grown, [[0.7]])
+    array([[1., 0.]])
+    >>> tree.predict_proba(grown, [[0.7]], laplace=1.0)
+    array([[0.75, 0.25]])
+    """
+    if require_tree(tree).classes is None:
+        raise ValueError(f"shares are those of classes, and the tree was grown by {tree.criterion}")
+    extra = check.real(laplace, "laplace")
+    if extra < 0:
+        raise ValueError(f"laplace must be at least 0, got {laplace!r}")
+    shares = tree.value
+    if extra > 0:
+        weight = tree.weight[:, None]
+        shares = (weight * shares + extra) / (weight + extra * shares.shape[1])
+    return _Walk(tree, X, unseen, n_threads, callback, "predict_proba").values(shares)
+
+
+def apply(
+    tree: Tree, X: Any, *, unseen: str = "larger", n_threads: int | None = None, callback: Any = None
+) -> np.ndarray:
+    """The leaf that each row comes to.
+
+    A row with a missing value has one leaf here even where missing="fractional": that of the larger children.
+
+    Parameters
+    ----------
+    tree : Tree
+        What `grow` returned.
+    X : array, sparse matrix or data frame, (n, p)
+        Points, as in `predict`.
+    unseen : "larger" or "error"
+        As in `predict`.
+    n_threads : int, optional
+        Default: the cores that the process may use.
+    callback : callable, optional
+        Told of progress.
+
+    Returns
+    -------
+    ndarray (n,) of int64
+        Numbers of nodes.
+
+    Examples
+    --------
+    >>> from kernelrules import tree
+    >>> grown = tree.grow([[0.0], [1.0], [2.0], [3.0]], ["a", "a", "b", "b"])
+    >>> tree.apply(grown, [[0.7], [2.2]])
+    array([1, 2])
+    """
+    return _Walk(tree, X, unseen, n_threads, callback, "apply").leaves()
+
+
+def decision_path(
+    tree: Tree, X: Any, *, unseen: str = "larger", n_threads: int | None = None, callback: Any = None
+) -> sparse.csr_array:
+    """The nodes that each row passes, from the root to its leaf.
+
+    Parameters
+    ----------
+    tree : Tree
+        What `grow` returned.
+    X : array, sparse matrix or data frame, (n, p)
+        Points, as in `predict`.
+    unseen : "larger" or "error"
+        As in `predict`.
+    n_threads : int, optional
+        Default: the cores that the process may use.
+    callback : callable, optional
+        Told of progress.
+
+    Returns
+    -------
+    csr_array (n, n_nodes) of int8
+        1 where a row passes a node. `indices` holds the nodes in the order of the way.
+
+    Examples
+    --------
+    >>> from kernelrules import tree
+    >>> grown = tree.grow([[0.0], [1.0], [2.0], [3.0]], ["a", "a", "b", "b"])
+    >>> tree.decision_path(grown, [[0.7], [2.2]]).toarray()
+    array([[1, 1, 0],
+           [1, 0, 1]], dtype=int8)
+    """
+    leaves = _Walk(tree, X, unseen, n_threads, callback, "decision_path").leaves()
+    parent, length = np.full(tree.n_nodes, -1), np.ones(tree.n_nodes, dtype=np.int64)
+    inner = np.flatnonzero(tree.left >= 0)
+    parent[tree.left[inner]] = parent[tree.right[inner]] = inner
+    for node, above in enumerate(parent.tolist()):  # parents come before their children
+        if above >= 0:
+            length[node] = length[above] + 1
+    indptr = np.append(0, np.cumsum(length[leaves]))
+    check.fits_memory((int(indptr[-1]),), np.int64, "the nodes on all paths")
+    indices = np.empty(indptr[-1], dtype=np.int64)
+    walk.fill_paths(parent, leaves, indptr, indices)
+    return sparse.csr_array((np.ones(len(indices), dtype=np.int8), indices, indptr), shape=(len(leaves), tree.n_nodes))
+
+
+def importance(tree: Tree) -> np.ndarray:
+    """How much of the loss the splits on each column took off, as shares.
+
+    The gain of an oblique split is shared out by the absolute coefficients of its direction.
+
+    Parameters
+    ----------
+    tree : Tree
+        What `grow` returned.
+
+    Returns
+    -------
+    ndarray (n_features,)
+        Sums to 1; zeros where no split gains anything.
+
+    Examples
+    --------
+    >>> from kernelrules import tree
+    >>> grown = tree.grow([[0.0, 5.0], [1.0, 5.0], [2.0, 5.0], [3.0, 5.0]], ["a", "a", "b", "b"])
+    >>> tree.importance(grown)
+    array([1., 0.])
+    """
+    p = require_tree(tree).n_features
+    inner = tree.left >= 0
+    oblique = inner & (tree.feature >= p)
+    axis = inner & ~oblique
+    sums = np.bincount(tree.feature[axis], weights=tree.gain[axis], minlength=p).astype(np.float64, copy=False)
+    if oblique.any():
+        sizes = np.abs(tree.directions[tree.feature[oblique] - p])
+        sums += tree.gain[oblique] @ (sizes / sizes.sum(axis=1, keepdims=True))
+    total = sums.sum()
+    return sums / total if total > 0 else np.zeros(p)
