@@ -226,11 +226,14 @@ def test_whole_trees_of_rpart(shared, name):
         if set(both) == children.keys():
             stack += [(tree.left[mine], children[both[0]]), (tree.right[mine], children[both[1]])]
         elif len(case.ties(rows)[1]) == 1:
-            # Rows whose variable is missing have parted: tied surrogates, or rpart left them at the node.
+            # Only rows whose variable is missing have parted: rpart left them at the node, or has lost a surrogate.
             _, unknown, _ = case.one_side(told["split"], rows)
             known = set(np.array(rows)[~unknown].tolist())
             assert {part & known for part in both} == {part & known for part in children}
-    assert compared >= (5 if name.endswith("20") else 7)
+            used = tree.surrogates.feature[slice(*tree.surrogates.start[mine : mine + 2])]
+            lost = {case.names[j] for j in used} - {stand_in["var"] for stand_in in told.get("surrogates", [])}
+            assert theirs in case.told["where"] or lost
+    assert compared >= 0.65 * len(case.nodes)
 
 
 # ---- surrogates ---------------------------------------------------------------------------------------------------

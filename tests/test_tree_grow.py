@@ -168,6 +168,27 @@ def test_surrogates_send_training_rows_as_new_ones(criterion, drawn):
         assert not differs(oracle.gain_of(sample, known, left, right), best, sample.loss(sample.rows))
 
 
+@pytest.mark.parametrize("missing", ["extra", "surrogate"])
+@settings(max_examples=40)
+@given(st.data())
+def test_new_rows_go_where_a_naive_walk_leads(missing, drawn):
+    """Values between those of training, and missing ones where training had none."""
+    table = drawn.draw(tables(drawn.draw(st.sampled_from(["gini", "squared_error"]))))
+    tree = table.grow(missing=missing)
+    rng = np.random.default_rng(drawn.draw(st.integers(0, 99)))
+    new = table.X[rng.integers(len(table.X), size=(60, 1)), np.arange(table.X.shape[1])]
+    for j in set(range(new.shape[1])) - set(table.categorical):
+        new[:, j] = (new[:, j] + rng.permutation(new[:, j])) / 2
+    new[rng.random(new.shape) < 0.2] = np.nan
+    leaf = np.empty(60, dtype=np.int64)
+    for node, rows in enumerate(rows_of_nodes(tree, new)):
+        leaf[rows] = node  # children come after their parents
+    np.testing.assert_array_equal(trees.apply(tree, new), leaf)
+    np.testing.assert_array_equal(
+        trees.predict_proba(tree, new) if tree.classes is not None else trees.predict(tree, new), tree.value[leaf]
+    )
+
+
 @pytest.mark.parametrize("missing", ["zero", "impute"])
 @settings(max_examples=30)
 @given(tables("gini"))

@@ -7,7 +7,7 @@ import time
 
 import numpy as np
 import pytest
-from _tree import assert_identical, assert_well_formed
+from _tree import assert_identical, assert_well_formed, tables
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import tree as oracle
@@ -183,12 +183,12 @@ def as_numbers(tree, X):
 
 
 @pytest.mark.parametrize("criterion", ["gini", "entropy", "squared_error", "absolute_error", "poisson"])
-@settings(max_examples=12)
-@given(st.integers(0, 10**6), st.sampled_from(["depth", "best"]), st.booleans())
-def test_monotone_predictions(criterion, seed, growth, weighted):
+@settings(max_examples=40)
+@given(st.integers(0, 10**6), st.sampled_from(["depth", "best"]), st.booleans(), st.sampled_from([0.0, 0.2]))
+def test_monotone_predictions(criterion, seed, growth, weighted, missing):
     """Moving one value up never moves the prediction down (or up), wherever the others are."""
     rng = np.random.default_rng(seed)
-    X, y, score = data(150, 3, seed)
+    X, y, score = data(150, 3, seed, missing=missing)
     y = target(criterion, y, score)
     weight = rng.integers(1, 4, size=150).astype(float) if weighted else None
     signs = rng.permutation([1, -1, 0])
@@ -196,12 +196,34 @@ def test_monotone_predictions(criterion, seed, growth, weighted):
     assert_well_formed(tree)
     base = rng.normal(size=(60, 3))
     base[:, 1] = np.round(2 * base[:, 1])
+    base[rng.random(base.shape) < missing] = np.nan
     for j, sign in enumerate(signs):
         if sign:
             lines = np.repeat(base[:, None, :], 25, axis=1)
             lines[:, :, j] = np.linspace(-4, 4, 25)
             f = as_numbers(tree, lines.reshape(-1, 3)).reshape(60, 25)
             assert (sign * np.diff(f, axis=1) >= 0).all()
+
+
+@pytest.mark.parametrize("criterion", ["gini", "entropy", "squared_error", "poisson"])
+@settings(max_examples=25)
+@given(st.data())
+def test_the_best_split_that_keeps_the_order(criterion, drawn):
+    """At the root, where nothing else binds: no split whose sides are in order gains more."""
+    table = drawn.draw(tables(criterion, categories=False))
+    sample, signs = table.sample, drawn.draw(st.permutations([1, -1, 1, -1]))[: table.X.shape[1]]
+    if criterion in oracle.CLASSIFICATION and max(sample.y) > 1:
+        return
+    tree = table.grow(monotone=signs, max_depth=1)
+    rows, best = sample.rows, None
+    for split, gain in oracle.candidates(sample, rows):
+        left, right = split.parts(sample, rows)
+        if signs[split.column] * (sample.mean(right) - sample.mean(left)) >= 0:
+            best = gain if best is None else max(gain, best)
+    if best is None or sample.is_pure(rows):
+        assert tree.n_nodes == 1
+    else:
+        np.testing.assert_allclose(tree.gain[0] * float(sample.total(rows)), float(best), rtol=1e-11, atol=1e-11)
 
 
 def test_monotone_with_the_data_costs_nothing():

@@ -112,6 +112,34 @@ def test_the_scale_of_weights_does_not_matter(criterion, factor):
         np.testing.assert_array_equal(a.weight * factor, b.weight)
 
 
+def same_or_refused(plain, again, X):
+    """Sums of very large or small numbers must not overflow unseen."""
+    try:
+        tree = again()
+    except ValueError:
+        return
+    assert partition(tree, X) == partition(plain, X)
+    assert np.isfinite(tree.gain).all()
+
+
+@pytest.mark.parametrize("criterion", oracle.CRITERIA)
+@pytest.mark.parametrize("power", [-1000, -600, -300, 300, 600, 1000])
+def test_extreme_scales_of_weights(criterion, power):
+    X, y = continuous(300)
+    y = np.digitize(y, [0.0]) if criterion in oracle.CLASSIFICATION else y - y.min()
+    plain, weight = trees.grow(X, y, criterion=criterion, max_depth=3), np.full(300, 2.0**power)
+    same_or_refused(plain, lambda: trees.grow(X, y, criterion=criterion, sample_weight=weight, max_depth=3), X)
+
+
+@pytest.mark.parametrize("criterion", oracle.REGRESSION)
+@pytest.mark.parametrize("power", [-1000, -520, -400, 400, 490, 500, 1000])
+def test_extreme_scales_of_targets(criterion, power):
+    X, y = continuous(3000)
+    y = np.round(8 * (y - y.min()))
+    plain = trees.grow(X, y, criterion=criterion, max_depth=3)
+    same_or_refused(plain, lambda: trees.grow(X, y * 2.0**power, criterion=criterion, max_depth=3), X)
+
+
 # ---- columns ------------------------------------------------------------------------------------------------------
 
 

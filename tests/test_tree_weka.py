@@ -123,7 +123,7 @@ def allowed_splits(sample, rows):
         for gain, split in splits:
             if gain >= best[j] - 1e-9 and gain >= average - 1e-9:
                 left, right = split.parts(sample, rows)
-                ratio = gain / len(rows) / float(oracle.split_information(sample, left, right))
+                ratio = gain / float(sample.total(rows)) / float(oracle.split_information(sample, left, right))
                 allowed.setdefault(j, []).append((ratio, {frozenset(left), frozenset(right)}))
     return allowed
 

@@ -19,7 +19,7 @@ from libc.string cimport memcpy, memset
 
 from kernelrules.core.criteria cimport Criterion
 from kernelrules.core.presort cimport DIFFERS, Table
-from kernelrules.core.scan cimport NO_CUT, Found, Level, Rules, Scratch, View, ascending
+from kernelrules.core.scan cimport NO_CUT, Found, Level, Rules, Scratch, View, ascending, in_units
 
 cdef enum:
     SUBSETS = 12                    # levels up to which every subset is tried
@@ -33,6 +33,7 @@ cdef struct Median:                 # of the ranks in a list; rank r is at place
     double total
     double weight_below
     double below
+    Py_ssize_t count                # of rows, where all weights are 1
 
 
 cdef inline double weight_at(const View *view, uint32_t place) noexcept nogil:
@@ -115,6 +116,55 @@ cdef inline double loss_of(const View *view, const Median *median) noexcept nogi
                - target_at(view, median.middle) * (median.weight - 2 * median.weight_below))
 
 
+cdef inline void take_equal(const double *y, Median *median, uint32_t place, double *loss,
+                            double *middle) noexcept nogil:
+    """One row less where all weights are 1, without branches that nobody could foresee; y is by place.
+
+    The lower median of c rows has (c - 1) // 2 below it. Taking a row out of an odd number leaves one less below, out
+    of an even number as many as before; so the median stays, or moves to the one neighbour.
+    """
+    cdef uint32_t *next = median.next
+    cdef uint32_t *before = median.before
+    cdef uint32_t after = next[place], ahead = before[place], old = median.middle, neighbour
+    cdef uint32_t if_below = 0 - <uint32_t> (place < old), if_above = 0 - <uint32_t> (place > old)   # masks
+    median.total -= y[place]
+    if median.count & 1:                    # alternates
+        neighbour = before[old]
+        median.below -= y[neighbour ^ ((place ^ neighbour) & if_below)]
+        median.middle = neighbour ^ ((old ^ neighbour) & if_below)
+    else:
+        neighbour = next[old]
+        median.below += y[old] - y[old ^ ((place ^ old) & if_below)]
+        median.middle = neighbour ^ ((old ^ neighbour) & if_above)
+    next[ahead] = after
+    before[after] = ahead
+    median.count -= 1
+    loss[0] = max(0.0, median.total - 2 * median.below - y[median.middle] * (2 - (median.count & 1)))
+    middle[0] = y[median.middle]
+
+
+cdef void lose_both_ways(const View *view, Median *first, Median *second, const uint32_t *sequence, Py_ssize_t n,
+                         double *left, double *left_medians, double *right, double *right_medians) noexcept nogil:
+    """Take the rows out of one list from the end and out of the other from the start, all but one, side by side: each
+    waits for its own memory. Notes loss and median after each."""
+    cdef Py_ssize_t j
+    cdef Median a = first[0], b = second[0]
+    cdef const double *y = view.sorted_y - 1        # there is one before the first, for the end of the list
+    cdef const uint32_t *rank = view.rank
+    cdef uint32_t id_mask = view.table.id_mask
+    if view.sorted_w == NULL:
+        a.count, b.count = <Py_ssize_t> a.weight, <Py_ssize_t> b.weight
+        for j in range(n - 1):
+            take_equal(y, &a, rank[sequence[n - 1 - j] & id_mask] + 1, left + j, left_medians + j)
+            take_equal(y, &b, rank[sequence[j] & id_mask] + 1, right + j, right_medians + j)
+        return
+    for j in range(n - 1):
+        take_out(view, &a, sequence[n - 1 - j])
+        left[j], left_medians[j] = loss_of(view, &a), target_at(view, a.middle)
+        take_out(view, &b, sequence[j])
+        right[j], right_medians[j] = loss_of(view, &b), target_at(view, b.middle)
+
+
 cdef void scan_sequence(const Rules *rules, const View *view, Py_ssize_t column, const uint32_t *sequence,
                         Py_ssize_t n, const uint32_t *others, Py_ssize_t n_others, Py_ssize_t n_first, Py_ssize_t end,
                         Py_ssize_t only, bint missing_left, Scratch *scratch, Found *found) noexcept nogil:
@@ -122,42 +172,38 @@ cdef void scan_sequence(const Rules *rules, const View *view, Py_ssize_t column,
 
     `others` are rows of the node that do not count. What is found is numbered from n_first.
     """
-    cdef Median median
-    cdef double *losses = scratch.losses
-    cdef double *medians = losses + view.arena.n + 1
-    cdef double all, score, low, high, middle
-    cdef Py_ssize_t i
+    cdef Median first, second
+    cdef Py_ssize_t room = view.arena.n + 2, i
+    cdef double *left = scratch.losses              # by rows taken out: of n - 1, n - 2, ... rows
+    cdef double *left_medians = left + room
+    cdef double *right = left_medians + room
+    cdef double *right_medians = right + room
+    cdef double all, score, below, above
     if n < 2:
         return
-    median.next = scratch.links
-    median.before = scratch.links + view.arena.n + 2
-    start_list(view, &median)
+    first.next, first.before = scratch.links, scratch.links + room
+    second.next, second.before = scratch.links + 2 * room, scratch.links + 3 * room
+    start_list(view, &first)
     for i in range(n_others):
-        take_out(view, &median, others[i])
-    all = loss_of(view, &median)
-    for i in range(n - 1, 0, -1):
-        take_out(view, &median, sequence[i])
-        losses[i] = loss_of(view, &median)
-        medians[i] = target_at(view, median.middle)
-    start_list(view, &median)
-    for i in range(n_others):
-        take_out(view, &median, others[i])
-    for i in range(1, n):
-        take_out(view, &median, sequence[i - 1])
+        take_out(view, &first, others[i])
+    all = loss_of(view, &first)
+    second.middle, second.weight, second.total = first.middle, first.weight, first.total
+    second.weight_below, second.below = first.weight_below, first.below
+    memcpy(second.next, first.next, 2 * room * sizeof(uint32_t))
+    lose_both_ways(view, &first, &second, sequence, n, left, left_medians, right, right_medians)
+    for i in range(max(1, rules.min_leaf), min(n - 1, n - rules.min_leaf) + 1):
         if only >= 0:
             if i != only:
                 continue
         elif i <= n_first or i >= end or not sequence[i] & DIFFERS:
             continue
-        if i < rules.min_leaf or n - i < rules.min_leaf:
-            continue
-        score = max(0.0, all - losses[i] - loss_of(view, &median))
+        score = in_units(max(0.0, all - left[n - 1 - i] - right[i - 1]), view.unit)
         if score < found.score or (score == found.score and i - n_first >= found.at):
             continue
         if rules.monotone != NULL:
-            middle = target_at(view, median.middle)
-            low, high = min(medians[i], middle) + view.shift[0], max(medians[i], middle) + view.shift[0]
-            if rules.monotone[column] * (middle - medians[i]) < 0 or low < view.low or high > view.high:
+            below, above = left_medians[n - 1 - i], right_medians[i - 1]
+            if (rules.monotone[column] * (above - below) < 0 or min(below, above) + view.shift[0] < view.low
+                    or max(below, above) + view.shift[0] > view.high):
                 continue
         found.score, found.at, found.missing_left = score, i - n_first, missing_left
         found.left_weight, found.weight = i, n
@@ -276,7 +322,7 @@ cdef void scan_all_subsets(const Rules *rules, const View *view, Py_ssize_t colu
     for code in range(1, n_codes + 1):
         for lev in range(n):
             left_of[levels[lev].bin] = lev == code - 1 if rules.one_level else (code >> lev) & 1
-        score = max(0.0, all - subset_loss(view, place, left_of, medians, counts))
+        score = in_units(max(0.0, all - subset_loss(view, place, left_of, medians, counts)), view.unit)
         if score <= found.score or counts[1] < rules.min_leaf or counts[0] < rules.min_leaf:
             continue
         if rules.monotone != NULL and (min(medians[0], medians[1]) + view.shift[0] < view.low

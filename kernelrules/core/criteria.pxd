@@ -103,11 +103,14 @@ cdef inline double score_of(const Criterion *criterion, const double *left, cons
             - criterion.own(criterion.state, right + 1, criterion.n_sums - 1) - base)
 
 
+cdef inline double score_scale(const Criterion *criterion, double weight) noexcept nogil:
+    """Score of a gain of 1."""
+    return weight if criterion.kind == GINI or criterion.kind == SQUARED else 1
+
+
 cdef inline double gain_of(const Criterion *criterion, double score, double weight) noexcept nogil:
     """What a split of that score takes off the loss."""
-    if criterion.kind == GINI or criterion.kind == SQUARED:
-        return score / weight
-    return score
+    return score / score_scale(criterion, weight)
 
 
 cdef inline double class_loss(const Criterion *criterion, const double *all) noexcept nogil:

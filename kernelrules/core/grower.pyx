@@ -157,7 +157,7 @@ cdef Grower *new_grower(const Table *table, const Criterion *criterion, const Ru
     grower.left_of = <uint8_t *> malloc(widest)
     if criterion.kind == ABSOLUTE:
         grower.rank = <uint32_t *> malloc(arena.n * sizeof(uint32_t))
-        grower.sorted_y = <double *> malloc(arena.n * sizeof(double))
+        grower.sorted_y = <double *> malloc((arena.n + 1) * sizeof(double))
         grower.sorted_w = <double *> malloc(arena.n * sizeof(double))
     if (grower.found == NULL or grower.columns == NULL or grower.shift == NULL or grower.left_of == NULL
             or (criterion.kind == ABSOLUTE and (grower.rank == NULL or grower.sorted_y == NULL

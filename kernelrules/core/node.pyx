@@ -7,16 +7,21 @@ Invariant: what a node finds depends on its rows only.
 """
 
 from cython.parallel cimport prange, threadid
-from libc.math cimport INFINITY, log, log2
+from libc.math cimport INFINITY, frexp, ldexp, log, log2
 from libc.stdint cimport uint32_t, uint64_t
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcpy, memset
 
-from kernelrules.core.criteria cimport ABSOLUTE, GAIN_RATIO, POISSON, SQUARED, Criterion, class_loss, gain_of
+from kernelrules.core.criteria cimport (
+    ABSOLUTE, GAIN_RATIO, GINI, POISSON, SQUARED, Criterion, class_loss, gain_of, score_scale,
+)
 from kernelrules.core.presort cimport DIFFERS, Arena, Table
 from kernelrules.core.scan cimport NO_CUT, Found, View, cell_size, fill_histogram, is_packed, scan_column
 from kernelrules.core.status cimport NO_MEMORY, OK
 from kernelrules.core.surrogate cimport more_room
+
+cdef enum:
+    DIGITS = 43             # bits of a score that are trusted where sums are rounded
 
 
 # ---- lists that grow -------------------------------------------------------------------------------------------
@@ -219,20 +224,26 @@ cdef void view_of(Grower *grower, const Work *work, View *view) noexcept nogil:
     cdef const uint32_t *by_target
     cdef Py_ssize_t i
     cdef uint32_t row
+    cdef int exponent
     view.table, view.arena, view.start, view.m = grower.table, arena, work.start, work.m
     view.sums, view.shift = sums, grower.shift
     view.known, view.histogram = work.known, work.histogram
     view.low, view.high = work.low, work.high
+    view.unit = 0
+    if not grower.limits.exact:             # gains lie between 0 and the loss
+        frexp(grower.nodes[work.node].loss * score_scale(grower.criterion, sums[0]), &exponent)
+        view.unit = ldexp(1, exponent - DIGITS)
     view.rank, view.sorted_y, view.sorted_w = NULL, NULL, NULL
     if grower.criterion.kind == ABSOLUTE:
         by_target = arena.order[grower.table.n_ordered] + work.start
+        grower.sorted_y[0] = 0              # the end of the list, which may be read but does not count
         for i in range(work.m):
             row = by_target[i] & grower.table.id_mask
             grower.rank[row] = <uint32_t> i
-            grower.sorted_y[i] = arena.y[row]
+            grower.sorted_y[i + 1] = arena.y[row]
             if arena.w != NULL:
                 grower.sorted_w[i] = arena.w[row]
-        view.rank, view.sorted_y = grower.rank, grower.sorted_y
+        view.rank, view.sorted_y = grower.rank, grower.sorted_y + 1
         if arena.w != NULL:
             view.sorted_w = grower.sorted_w
 
@@ -251,18 +262,37 @@ cdef void centre(Grower *grower, View *view) noexcept nogil:
     view.sums = centred
 
 
-cdef void scan_range(Grower *grower, const View *view, Py_ssize_t first, Py_ssize_t end) noexcept nogil:
-    """Columns from `first` to `end` of those that were drawn, by the threads that pay."""
+cdef inline bint is_perfect(const Criterion *criterion, const View *view, const Found *found) noexcept nogil:
+    """Whether no column can have a better split: both children are pure. Not every such split is noticed."""
+    if found.score == NO_CUT:
+        return False
+    if view.m == 2:
+        return True
+    return (criterion.kind == GINI and criterion.n_sums == 3
+            and found.score >= 2 * view.sums[1] * view.sums[2])
+
+
+cdef Py_ssize_t scan_range(Grower *grower, const View *view, Py_ssize_t first, Py_ssize_t end) noexcept nogil:
+    """Columns from `first` to `end` of those that were drawn, by the threads that pay; gives where it stopped.
+
+    Columns in ascending order need not be looked at behind a perfect split: of equal ones the lowest is taken.
+    """
     cdef Py_ssize_t j
+    cdef bint may_stop = (grower.limits.max_features == grower.table.n_columns and not grower.rules.missing_apart
+                          and grower.criterion.kind != GAIN_RATIO)
+    cdef Found *found
     cdef int n_threads = grower.n_threads if view.m * (end - first) >= SHARED else 1
     if n_threads == 1:
         for j in range(first, end):
-            scan_column(grower.criterion, grower.rules, view, grower.columns[j], grower.scratch[0],
-                        grower.found + grower.columns[j], NULL)
-        return
+            found = grower.found + grower.columns[j]
+            scan_column(grower.criterion, grower.rules, view, grower.columns[j], grower.scratch[0], found, NULL)
+            if may_stop and is_perfect(grower.criterion, view, found):
+                return j + 1
+        return end
     for j in prange(first, end, num_threads=n_threads, schedule="dynamic", chunksize=1):
         scan_column(grower.criterion, grower.rules, view, grower.columns[j], grower.scratch[threadid()],
                     grower.found + grower.columns[j], NULL)
+    return end
 
 
 cdef double ratio_of(const Found *found) noexcept nogil:
@@ -325,7 +355,7 @@ cdef int find_split(Grower *grower, Work *work) noexcept nogil:
                                (k + 1) * table.n_coded // n_shares, work.histogram)
     view.histogram = work.histogram
     draw_columns(grower, work.key)
-    scan_range(grower, &view, 0, n_drawn)
+    n_drawn = scan_range(grower, &view, 0, n_drawn)
     work.column = choose(grower, n_drawn)
     while work.column < 0 and n_drawn < p:          # none of those drawn can be split: draw another
         scan_range(grower, &view, n_drawn, n_drawn + 1)

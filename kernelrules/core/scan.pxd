@@ -1,6 +1,6 @@
 # The best split of one column of one node. See scan.pyx.
 
-from libc.math cimport INFINITY
+from libc.math cimport INFINITY, rint
 from libc.stdint cimport int8_t, uint8_t, uint16_t, uint32_t, uint64_t
 
 from kernelrules.core.criteria cimport Criterion
@@ -44,6 +44,7 @@ cdef struct View:                   # a node
     const double *shift             # taken off targets before they are added up
     const uint32_t *known           # entries that are not missing, by ordered column; NULL: all
     const void *histogram           # of all coded columns; NULL: none
+    double unit                     # scores are whole multiples of it, so that equal splits are; 0: sums are exact
     double low                      # of monotone constraints: bounds of values
     double high
     const uint32_t *rank            # absolute error: of the node's rows by target, ...
@@ -73,8 +74,8 @@ cdef struct Scratch:                # of one thread
     double *keys                    # by bin
     double *sums                    # several times n_sums
     uint8_t *left_of
-    double *losses                  # absolute error: of what is left of a cut, and medians there
-    uint32_t *links                 # ... and the list of targets
+    double *losses                  # absolute error: losses and medians left and right of a cut
+    uint32_t *links                 # ... and two lists of targets
     double *classes                 # squares of classes, for principal components
 
 
@@ -89,6 +90,11 @@ cdef void scan_column(const Criterion *criterion, const Rules *rules, const View
 cdef void add_entries(const Criterion *criterion, const View *view, const uint32_t *entries, Py_ssize_t n,
                       double *sums) noexcept nogil
 cdef int ascending(const void *a, const void *b) noexcept nogil
+
+
+cdef inline double in_units(double score, double unit) noexcept nogil:
+    """A score without its last digits, which rounding of inexact sums has made."""
+    return rint(score / unit) * unit if unit > 0 else score
 
 
 cdef inline double halfway(double low, double high) noexcept nogil:

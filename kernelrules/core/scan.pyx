@@ -65,8 +65,8 @@ cdef Scratch *new_scratch(const Table *table, const Criterion *criterion, bint w
     scratch.sums = <double *> malloc(ROOM * criterion.n_sums * sizeof(double))
     scratch.left_of = <uint8_t *> malloc(widest)
     if criterion.kind == ABSOLUTE:
-        scratch.losses = <double *> malloc(2 * (n + 1) * sizeof(double))
-        scratch.links = <uint32_t *> malloc(2 * (n + 2) * sizeof(uint32_t))
+        scratch.losses = <double *> malloc(4 * (n + 2) * sizeof(double))
+        scratch.links = <uint32_t *> malloc(4 * (n + 2) * sizeof(uint32_t))
     if criterion.classes and n_classes > 2 and table.n_coded:
         scratch.classes = <double *> malloc((n_classes * n_classes + 4 * n_classes) * sizeof(double))
     if (scratch.entries == NULL or scratch.cells == NULL or scratch.touched == NULL or scratch.bins == NULL
@@ -603,3 +603,5 @@ cdef void scan_column(const Criterion *criterion, const Rules *rules, const View
         else:
             scan_codes(criterion, rules, view, column, &bins, scratch, found)
         clear_bins(view, &bins, scratch)
+    if found.score > 0:
+        found.score = in_units(found.score, view.unit)

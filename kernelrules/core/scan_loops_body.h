@@ -13,8 +13,8 @@ static inline kr_cut KR_SCAN_NAME(better)(kr_cut best, const double *scores, dou
     return best;
 }
 
-static inline double KR_SCAN_NAME(scores)(const uint32_t *entries, const double *sums, ptrdiff_t start, ptrdiff_t from,
-                                          ptrdiff_t end, const kr_range *range, double *scores)
+static inline double KR_SCAN_NAME(scores)(const uint32_t *entries, const double *sums, double offset, ptrdiff_t start,
+                                          ptrdiff_t from, ptrdiff_t end, const kr_range *range, double *scores)
 {
     double weight = range->weight, sum = range->sum, weight0 = range->weight0, highest = KR_NO_CUT;
     int begin = (int)(from - start), n = (int)(end - start);
@@ -22,7 +22,7 @@ static inline double KR_SCAN_NAME(scores)(const uint32_t *entries, const double 
 #pragma omp simd reduction(max : highest)
     for (int j = begin; j < n; j++) {
         double left = first + (double)j;
-        double cross = sums[j] * weight - left * sum;
+        double cross = (sums[j] + offset) * weight - left * sum;
         double score = cross * cross / (left * (weight - left));
         score = entries[start + j] >> 31 ? score : KR_NO_CUT;
         scores[j] = score;
@@ -31,9 +31,30 @@ static inline double KR_SCAN_NAME(scores)(const uint32_t *entries, const double 
     return highest;
 }
 
+static inline kr_cut KR_SCAN_NAME(better_at)(kr_cut best, double sum, ptrdiff_t i, const kr_range *range)
+{
+    double left = range->weight0 + (double)i;
+    double cross = sum * range->weight - left * range->sum;
+    double score = cross * cross / (left * (range->weight - left));
+    if (score > best.score) {
+        best.score = score;
+        best.at = i;
+    }
+    return best;
+}
+
 static kr_cut KR_SCAN_NAME(cut_two)(const uint32_t *entries, int shift, const kr_range *range)
 {
     kr_cut best = {KR_NO_CUT, -1};
+    if (range->last < KR_FEW_CUTS) {
+        double sum = range->sum0;
+        for (ptrdiff_t i = 0; i <= range->last; i++) {
+            if (i >= range->first && entries[i] & KR_DIFFERS)
+                best = KR_SCAN_NAME(better_at)(best, sum, i, range);
+            sum += (double)(entries[i] >> shift & 1);
+        }
+        return best;
+    }
     double sums[KR_CUTS], scores[KR_CUTS];
     ptrdiff_t last = range->last;
     int32_t count = (int32_t)range->sum0;
@@ -45,7 +66,7 @@ static kr_cut KR_SCAN_NAME(cut_two)(const uint32_t *entries, int shift, const kr
             count += (int32_t)(entries[i] >> shift & 1);
         }
         if (from < end) {
-            double highest = KR_SCAN_NAME(scores)(entries, sums, start, from, end, range, scores);
+            double highest = KR_SCAN_NAME(scores)(entries, sums, 0.0, start, from, end, range, scores);
             best = KR_SCAN_NAME(better)(best, scores, highest, start, from, end);
         }
     }
@@ -56,20 +77,49 @@ static kr_cut KR_SCAN_NAME(cut_mean)(const uint32_t *entries, uint32_t id_mask, 
                                      const kr_range *range)
 {
     kr_cut best = {KR_NO_CUT, -1};
-    double sums[KR_CUTS], scores[KR_CUTS];
-    ptrdiff_t last = range->last;
-    double sum = range->sum0;
-    for (ptrdiff_t start = 0; start <= last; start += KR_CUTS) {
-        ptrdiff_t end = last + 1 - start < KR_CUTS ? last + 1 : start + KR_CUTS;
-        ptrdiff_t from = range->first > start ? range->first : start;
-        for (ptrdiff_t i = start; i < end; i++) {
-            sums[i - start] = sum;
+    if (range->last < KR_FEW_CUTS) {
+        double sum = range->sum0;
+        for (ptrdiff_t i = 0; i <= range->last; i++) {
+            if (i >= range->first && entries[i] & KR_DIFFERS)
+                best = KR_SCAN_NAME(better_at)(best, sum, i, range);
             sum += y[entries[i] & id_mask] - shift;
         }
-        if (from < end) {
-            double highest = KR_SCAN_NAME(scores)(entries, sums, start, from, end, range, scores);
-            best = KR_SCAN_NAME(better)(best, scores, highest, start, from, end);
+        return best;
+    }
+    double sums[KR_CUTS], scores[KR_CUTS], offsets[KR_CHAINS + 1];
+    ptrdiff_t last = range->last;
+    offsets[0] = range->sum0;
+    for (ptrdiff_t start = 0; start <= last; start += KR_CUTS) {
+        ptrdiff_t end = last + 1 - start < KR_CUTS ? last + 1 : start + KR_CUTS;
+        const uint32_t *block = entries + start;
+        int n = (int)(end - start), chains = n == KR_CUTS ? KR_CHAINS : 1, length = n / chains;
+        if (chains == 1) {
+            double sum = 0;
+            for (int j = 0; j < n; j++) {
+                sums[j] = sum;
+                sum += y[block[j] & id_mask] - shift;
+            }
+            offsets[1] = offsets[0] + sum;
+        } else {
+            double chain[KR_CHAINS] = {0};
+            for (int j = 0; j < KR_CUTS / KR_CHAINS; j++)
+                for (int k = 0; k < KR_CHAINS; k++) {
+                    sums[k * (KR_CUTS / KR_CHAINS) + j] = chain[k];
+                    chain[k] += y[block[k * (KR_CUTS / KR_CHAINS) + j] & id_mask] - shift;
+                }
+            for (int k = 0; k < KR_CHAINS; k++)
+                offsets[k + 1] = offsets[k] + chain[k];
         }
+        for (int k = 0; k < chains; k++) {
+            ptrdiff_t first = start + k * length, beyond = first + length;
+            ptrdiff_t from = range->first > first ? range->first : first;
+            if (from < beyond) {
+                double highest =
+                    KR_SCAN_NAME(scores)(entries, sums, offsets[k], start, from, beyond, range, scores);
+                best = KR_SCAN_NAME(better)(best, scores, highest, start, from, beyond);
+            }
+        }
+        offsets[0] = offsets[chains];
     }
     return best;
 }

@@ -7,7 +7,7 @@ general.py    node by node: missing="fractional", splits="oblique", a criterion 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -36,8 +36,8 @@ _CHOICES = {
 }
 _NO_LIMIT = 1 << 62
 _EXACT = 2.0**53  # whole numbers up to here are float64 numbers
-_UNITS = (1.0, 2.0**-10, 2.0**-24)
 _MOST_LEVELS = 65535  # codes of two bytes
+_PROBE = 1000  # numbers that are looked at first
 _SMALL = 20000  # entries of a matrix that are not worth a second thread
 
 
@@ -331,19 +331,44 @@ def _targets(y: Any, n: int, criterion: str) -> np.ndarray:
 # ---- the compiled grower ----------------------------------------------------------------------------------------
 
 
-def _sums_are_exact(problem: Problem) -> bool:
-    """Whether sums over rows are of whole numbers that float64 holds."""
-    weights = problem.weights
-    if weights is not None and not (np.array_equal(weights, np.rint(weights)) and weights.sum() < _EXACT):
-        return False
-    if problem.targets is None:
-        return True
-    masses = np.abs(problem.targets) if weights is None else np.abs(problem.targets) * weights[:, None]
-    for unit in _UNITS:  # whole numbers of halves, quarters, ... add up exactly as well
-        scaled = problem.targets / unit
-        if np.array_equal(scaled, np.rint(scaled)):
-            return bool(masses.sum() < _EXACT * unit)
-    return False
+@dataclass(frozen=True)
+class _Scaled:
+    """Numbers in another unit, a power of two, so that nothing is lost on the way there and back."""
+
+    numbers: np.ndarray | None
+    unit: float
+    exact: bool  # whether they are whole, and their sums too
+
+
+def _scaled(numbers: np.ndarray | None, weights: np.ndarray | None = None) -> _Scaled:
+    """In the largest unit that all are multiples of, if sums are then exact; else with 1 as the order of the largest.
+
+    Whole weights and targets have exact sums, so that equal splits are equal. Halves and thousands must not be worse.
+    Scores are products of several sums: numbers around 1 neither overflow nor vanish.
+    """
+    if numbers is None:
+        return _Scaled(None, 1.0, True)
+    largest = float(np.abs(numbers).max(initial=0.0))
+    if largest == 0.0:
+        return _Scaled(numbers, 1.0, True)
+    for some in (numbers[:_PROBE], numbers):  # most numbers that are not whole show it early
+        lowest = _lowest_bit(some)
+        heaviest = 1.0 if weights is None else float(weights.sum()) / len(weights)
+        if len(numbers) * heaviest * np.ldexp(largest, -lowest) >= _EXACT:
+            unit = float(np.ldexp(1.0, int(np.frexp(largest)[1])))
+            return _Scaled(numbers / unit, unit, False)
+    unit = float(np.ldexp(1.0, lowest))
+    return _Scaled(numbers / unit, unit, True)
+
+
+def _lowest_bit(numbers: np.ndarray) -> int:
+    """Exponent of the largest power of two that divides all numbers."""
+    mantissa, exponent = np.frexp(numbers[numbers != 0])
+    if mantissa.size == 0:
+        return 0
+    whole = np.abs(np.ldexp(mantissa, 53)).astype(np.int64)
+    zeros = np.frexp((whole & -whole).astype(np.float64))[1] - 1
+    return int((exponent - 53 + zeros).min())
 
 
 def _grow_compiled(problem: Problem, settings: Settings, tick: Any) -> dict[str, Any]:
@@ -352,65 +377,59 @@ def _grow_compiled(problem: Problem, settings: Settings, tick: Any) -> dict[str,
     class_bits = max(n_classes - 1, 0).bit_length()
     if n >= 1 << (31 - class_bits):
         raise ValueError(f"X has {n} rows: with {n_classes} classes at most {(1 << (31 - class_bits)) - 1} can be")
-    exact = _sums_are_exact(problem)
-    targets = problem.targets
-    centre = np.zeros(problem.n_outputs)
-    if targets is not None and settings.criterion == "squared_error" and not exact:
-        centre = np.average(targets, axis=0, weights=problem.weights)
-        targets = targets - centre
+    weights = _scaled(problem.weights)
+    targets = _scaled(problem.targets, weights.numbers)
+    w = None if weights.numbers is None or (weights.numbers == 1).all() else weights.numbers
+    exact = weights.exact and targets.exact
+    y, centre = targets.numbers, np.zeros(problem.n_outputs)
+    if y is not None and settings.criterion == "squared_error" and not exact:
+        centre = np.average(y, axis=0, weights=w)
+        y = y - centre
     n_threads = settings.n_threads if n * p > _SMALL else 1
     presorted = Presorted(
         problem.values,
         np.ascontiguousarray(problem.n_levels, dtype=np.intp),
         None if n_classes == 0 else problem.classes_of_rows.astype(np.uint32),
         class_bits,
-        None if targets is None else np.ascontiguousarray(targets),
-        problem.weights,
+        None if y is None else np.ascontiguousarray(y),
+        w,
         settings.criterion == "absolute_error",
         n_threads,
     )
-    total = float(n if problem.weights is None else problem.weights.sum())
+    total = float(n if w is None else w.sum())
+    unit, once_more = (
+        targets.unit,
+        targets.unit if settings.criterion == "squared_error" else 1.0,
+    )  # their product may be 0
     grown = grow_presorted(
         presorted,
-        settings.criterion,
+        str(settings.criterion),
         n_classes,
-        0 if targets is None else problem.n_outputs,
+        0 if y is None else problem.n_outputs,
         max_depth=_NO_LIMIT if settings.max_depth is None else settings.max_depth,
         max_leaves=settings.max_leaves or 0,
         min_split=settings.min_split,
         min_leaf=settings.min_leaf,
-        min_gain=settings.min_gain,
+        min_gain=settings.min_gain / unit / once_more,
         weight=total,
-        critical=None if settings.chi2 is None else chdtri(np.arange(n_classes), settings.chi2),
+        critical=_critical_values(n_classes, settings.chi2, weights.unit),
         missing_apart=settings.missing == "surrogate",
         one_level=settings.subsets == "one",
         monotone=settings.monotone,
         max_features=p if settings.max_features is None else settings.max_features,
         seed=settings.seed,
         exact=exact,
-        logs=_logs(n) if settings.criterion in ("entropy", "gain_ratio") and problem.weights is None else None,
+        logs=_logs(n) if settings.criterion in ("entropy", "gain_ratio") and w is None else None,
         n_threads=n_threads,
         tick=tick,
     )
-    return _arrays(grown, centre, total, settings)
-
-
-def _logs(n: int) -> np.ndarray:
-    """c·log2 c for c from 0 to n."""
-    counts = np.arange(n + 1, dtype=np.float64)
-    counts[0] = 1
-    return counts * np.log2(counts)
-
-
-def _arrays(grown: Any, centre: np.ndarray, total: float, settings: Settings) -> dict[str, Any]:
-    """Fields of a Tree, from what was grown."""
     weight, sums = grown.sums[:, 0].copy(), grown.sums[:, 1:]
-    if settings.criterion not in _OF_TARGETS:
+    if n_classes:
         value = sums / weight[:, None]
     elif settings.criterion == "absolute_error":
-        value = grown.value
+        value = grown.value * targets.unit
     else:
-        value = sums / weight[:, None] + centre
+        value = (sums / weight[:, None] + centre) * targets.unit
         value = value[:, 0] if value.shape[1] == 1 else value
     return {
         "feature": grown.feature,
@@ -419,14 +438,26 @@ def _arrays(grown: Any, centre: np.ndarray, total: float, settings: Settings) ->
         "right": grown.right,
         "value": value,
         "n_samples": grown.n_samples,
-        "weight": weight,
-        "impurity": grown.loss / weight,
-        "gain": grown.gain / total,
+        "weight": weight * weights.unit,
+        "impurity": grown.loss / weight * unit * once_more,
+        "gain": grown.gain / total * unit * once_more,
         "missing_left": grown.missing_left,
         "subset_start": grown.subset_start,
         "subset_left": grown.subset_left,
         "surrogates": _surrogates(grown) if settings.missing == "surrogate" else None,
     }
+
+
+def _critical_values(n_classes: int, level: float | None, unit: float) -> np.ndarray | None:
+    """Of chi-squared by degrees of freedom, in units of the weights."""
+    return None if level is None else chdtri(np.arange(n_classes), level) / unit
+
+
+def _logs(n: int) -> np.ndarray:
+    """c·log2 c for c from 0 to n."""
+    counts = np.arange(n + 1, dtype=np.float64)
+    counts[0] = 1
+    return counts * np.log2(counts)
 
 
 def _surrogates(grown: Any) -> Surrogates:
