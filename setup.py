@@ -55,6 +55,7 @@ MODULES = [
     "core.split",
     "core.grower",
     "core.grow",
+    "core.tree_source",
     "core.walk",
     "cython_api",
 ]

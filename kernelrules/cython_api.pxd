@@ -63,6 +63,45 @@ cdef extern from "kernelrules/api.h" nogil:
         int (*proceed)(void *context, const kr_smo_report *report) noexcept nogil
         void *context
 
+    ctypedef enum kr_criterion_kind:
+        KR_GINI
+        KR_ENTROPY
+        KR_MISCLASSIFICATION
+        KR_SQUARED_ERROR
+        KR_POISSON
+        KR_OWN
+
+    ctypedef struct kr_criterion:
+        int kind
+        void *state
+        double (*loss)(void *state, const double *class_weights, Py_ssize_t n_classes) noexcept nogil
+
+    ctypedef struct kr_column:
+        Py_ssize_t n
+        const double *x
+        const Py_ssize_t *order
+        Py_ssize_t n_known
+        const Py_ssize_t *labels
+        Py_ssize_t n_classes
+        const double *y
+        const double *weights
+        Py_ssize_t min_leaf
+
+    ctypedef struct kr_split:
+        double gain
+        double threshold
+        Py_ssize_t n_left
+        int missing_left
+
+    ctypedef struct kr_tree:
+        Py_ssize_t n_nodes
+        Py_ssize_t n_features
+        const Py_ssize_t *feature
+        const double *threshold
+        const Py_ssize_t *left
+        const Py_ssize_t *right
+        const int *missing_left
+
 # The API version of the installed package; KR_API_VERSION is the one a caller was compiled with.
 cdef int kr_api_version() noexcept nogil
 
@@ -87,3 +126,18 @@ cdef int kr_gram_f(const float *x, Py_ssize_t n_x, Py_ssize_t stride_x, const fl
 # kernel rows at the end, unless it was stopped.
 cdef int kr_smo_solve(const kr_row_source *source, const kr_smo_problem *problem, const kr_smo_options *options,
                       kr_smo_state *state, kr_smo_report *report) noexcept nogil
+
+# order[:n]: the rows of x in ascending order, equal ones by number, those that are NaN last; n_known: those that are
+# not. n is below 2^31. kr_presort_f is the same in float.
+cdef int kr_presort(const double *x, Py_ssize_t n, Py_ssize_t *order, Py_ssize_t *n_known) noexcept nogil
+cdef int kr_presort_f(const float *x, Py_ssize_t n, Py_ssize_t *order, Py_ssize_t *n_known) noexcept nogil
+
+# The best split of one presorted column (described in api.h) by a criterion: of equal ones the one with the lowest
+# threshold, of these the one that sends missing rows right. The order is believed: a wrong one gives a wrong split, and
+# numbers outside 0 to n - 1 are refused.
+cdef int kr_scan_column(const kr_column *column, const kr_criterion *criterion, kr_split *split) noexcept nogil
+
+# leaves[i]: the node that row i, the n_features numbers at x + i * stride, comes to. n_threads >= 1. A tree in which a
+# child does not come after its parent is refused.
+cdef int kr_tree_apply(const kr_tree *tree, const double *x, Py_ssize_t n, Py_ssize_t stride, Py_ssize_t *leaves,
+                       int n_threads) noexcept nogil

@@ -1,7 +1,7 @@
 """The public C-level surface: each function forwards to the core. The contract is in cython_api.pxd."""
 
 from kernelrules.core cimport status as core_status
-from kernelrules.core cimport smo_source
+from kernelrules.core cimport smo_source, tree_source
 from kernelrules.core.gram cimport fill_gram
 
 
@@ -33,3 +33,22 @@ cdef int kr_smo_solve(const kr_row_source *source, const kr_smo_problem *problem
         <const smo_source.kr_row_source *> source, <const smo_source.kr_smo_problem *> problem,
         <const smo_source.kr_smo_options *> options, <smo_source.kr_smo_state *> state,
         <smo_source.kr_smo_report *> report)
+
+
+cdef int kr_presort(const double *x, Py_ssize_t n, Py_ssize_t *order, Py_ssize_t *n_known) noexcept nogil:
+    return tree_source.order_rows(x, n, order, n_known)
+
+
+cdef int kr_presort_f(const float *x, Py_ssize_t n, Py_ssize_t *order, Py_ssize_t *n_known) noexcept nogil:
+    return tree_source.order_rows(x, n, order, n_known)
+
+
+cdef int kr_scan_column(const kr_column *column, const kr_criterion *criterion, kr_split *split) noexcept nogil:
+    return tree_source.scan_source(
+        <const tree_source.kr_column *> column, <const tree_source.kr_criterion *> criterion,
+        <tree_source.kr_split *> split)
+
+
+cdef int kr_tree_apply(const kr_tree *tree, const double *x, Py_ssize_t n, Py_ssize_t stride, Py_ssize_t *leaves,
+                       int n_threads) noexcept nogil:
+    return tree_source.apply_source(<const tree_source.kr_tree *> tree, x, n, stride, leaves, n_threads)

@@ -1,5 +1,5 @@
-"""Other compiled code calls the Gram functions and the solver: an outside package built against the installed one, from
-Cython and from C; numba, cffi and ctypes by address."""
+"""Other compiled code calls the Gram functions, the solver and the split scanner: an outside package built against the
+installed one, from Cython and from C; numba, cffi and ctypes by address."""
 
 import ctypes
 import os
@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernelrules import cython_api, kernels, svm
+from kernelrules import cython_api, kernels, svm, tree
 
 PROJECT = Path(__file__).with_name("cimport_project")
 
@@ -44,7 +44,8 @@ def outside(tmp_path_factory):
     assert done.returncode == 0, done.stdout + done.stderr
 
     def call(expression):
-        code = f"import numpy as np; from outside import cython_caller, c_caller, string_svm; print(repr({expression}))"
+        names = "cython_caller, c_caller, own_stump, string_svm"
+        code = f"import numpy as np; from outside import {names}; print(repr({expression}))"
         result = subprocess.run(
             [sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=False, env=os.environ
         )
@@ -56,7 +57,7 @@ def outside(tmp_path_factory):
 
 def test_cimported_functions(outside):
     compiled, installed = outside("cython_caller.versions()")
-    assert compiled == installed == 2
+    assert compiled == installed == 3
     data = "np.random.default_rng(0).normal(size=(300, 5))"
     for threads in (1, 2):
         got = outside(f"cython_caller.rbf({data}, 0.3, {threads}).tolist()")
@@ -121,6 +122,54 @@ def test_svm_from_c(outside):
     assert questions >= 1
     with pytest.raises(AssertionError, match="an argument is out of range"):
         outside("c_caller.svm_of_line(0, 0, 1.0)")
+
+
+STUMP = (
+    "np.where(np.arange(240).reshape(60, 4) % 7 == 0, np.nan, np.random.default_rng(3).normal(size=(60, 4)).round(1))"
+)
+LABELS = "(np.arange(60) % 5 < 2).astype(int)"
+
+
+def test_rows_in_order(outside):
+    x = np.array([2.0, np.nan, -0.0, 5.0, 0.0, -1.0])
+    for kind in ("float64", "float32"):
+        got = outside(f"own_stump.order(np.array([2.0, np.nan, -0.0, 5.0, 0.0, -1.0], dtype={kind!r}))")
+        assert got == (np.argsort(x, kind="stable").tolist(), 5, 0)
+
+
+def test_stump_with_a_criterion_of_its_own(outside):
+    X, y = eval(STUMP, {"np": np}), eval(LABELS, {"np": np})
+    got = outside(f"own_stump.grow({STUMP}, {LABELS})")
+    grown = tree.grow(X, y, criterion=lambda P: 2 * np.sqrt(P[:, 0] * P[:, 1]), max_depth=1)
+    np.testing.assert_allclose(got["gain"] / 60, grown.gain[0], rtol=1e-12)
+    assert (got["feature"], got["threshold"]) == (grown.feature[0], grown.threshold[0])
+    assert got["missing_left"] == grown.missing_left[0]
+    assert got["leaves"] == tree.apply(grown, X).tolist()
+    assert got["calls"] > 100
+
+
+@pytest.mark.parametrize("min_leaf", [1, 12])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(
+    ("kind", "criterion"),
+    list(enumerate(["gini", "entropy", "misclassification", "squared_error", "poisson"])),
+    ids=["gini", "entropy", "misclassification", "squared_error", "poisson"],
+)
+def test_stump_is_that_of_grow(outside, kind, criterion, weighted, min_leaf):
+    X, labels = eval(STUMP, {"np": np}), eval(LABELS, {"np": np})
+    weights = "1.0 + np.arange(60) % 3" if weighted else "None"
+    got = outside(f"own_stump.grow({STUMP}, {LABELS}, {kind}, {min_leaf}, np.arange(60) % 11, {weights})")
+    y, w = labels if kind < 3 else np.arange(60) % 11, eval(weights, {"np": np})
+    grown = tree.grow(X, y, criterion=criterion, max_depth=1, min_leaf=min_leaf, sample_weight=w)
+    np.testing.assert_allclose(got["gain"] / grown.weight[0], grown.gain[0], rtol=1e-12)
+    assert (got["feature"], got["threshold"]) == (grown.feature[0], grown.threshold[0])
+    assert got["n_left"] == grown.n_samples[1]
+    assert got["leaves"] == tree.apply(grown, X).tolist()
+
+
+def test_trees_answer_bad_arguments_by_a_status(outside):
+    answers = outside("own_stump.refused()")
+    assert all(answers.values()), answers
 
 
 def test_header_compiles_as_plain_c_and_c_plus_plus(tmp_path):

@@ -110,6 +110,12 @@ def test_options(options, names):
         trees.grow(X, LABELS, **options)
 
 
+def test_names_as_numpy_strings():
+    """As they come out of an array of names."""
+    tree = trees.grow(X, LABELS, criterion=np.str_("gini"), growth=np.str_("best"), missing=np.str_("extra"))
+    assert (tree.criterion, tree.missing) == ("gini", "extra")
+
+
 def test_an_option_that_does_not_exist():
     with pytest.raises(TypeError):
         trees.grow(X, LABELS, min_samples_leaf=3)

@@ -1,6 +1,9 @@
 # Presorted columns: what a tree is grown from. See presort.pyx.
 
-from libc.stdint cimport uint8_t, uint16_t, uint32_t
+from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
+from libc.string cimport memcpy
+
+from kernelrules.core.types cimport real_t
 
 
 cdef extern from "scan_loops.h" nogil:
@@ -46,6 +49,29 @@ cdef struct Arena:                  # rows that are numbered from 0, with their 
     double *w                       # NULL: all 1
 
 
+ctypedef fused key_t:               # a float's bits, changed so that they ascend with it
+    uint32_t
+    uint64_t
+
+
+cdef inline key_t key_of(real_t value, key_t example) noexcept nogil:
+    """Bits that ascend with the value; all of them set for NaN."""
+    cdef uint32_t narrow
+    cdef uint64_t wide
+    if value != value:
+        return <key_t> ~(<key_t> 0)
+    if value == 0:
+        value = 0           # of two zeros one
+    if real_t is float:
+        memcpy(&narrow, &value, 4)
+        return <key_t> (~narrow if narrow >> 31 else narrow | <uint32_t> 0x80000000)
+    else:
+        memcpy(&wide, &value, 8)
+        return <key_t> (~wide if wide >> 63 else wide | <uint64_t> 1 << 63)
+
+
+cdef int sort_entries(key_t *keys, key_t *other_keys, uint32_t *entries, uint32_t *other_entries, Py_ssize_t n,
+                      Py_ssize_t n_known) noexcept nogil
 cdef double value_of(const Table *table, Py_ssize_t row, Py_ssize_t column) noexcept nogil
 cdef Arena *part_of_arena(const Table *table, const Arena *whole, Py_ssize_t start, Py_ssize_t m, Py_ssize_t n_outputs,
                           uint32_t *number) noexcept nogil

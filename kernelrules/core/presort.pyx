@@ -25,10 +25,6 @@ from kernelrules.core.status import raise_for_status
 cdef extern from "Python.h":
     int PyErr_CheckSignals() except -1
 
-ctypedef fused key_t:       # a float's bits, changed so that they ascend with it
-    uint32_t
-    uint64_t
-
 ctypedef fused code_t:
     uint8_t
     uint16_t
@@ -43,22 +39,6 @@ cdef enum:
 
 
 # ---- one column ------------------------------------------------------------------------------------------------
-
-cdef inline key_t key_of(real_t value, key_t example) noexcept nogil:
-    """Bits that ascend with the value; all of them set for NaN."""
-    cdef uint32_t narrow
-    cdef uint64_t wide
-    if value != value:
-        return <key_t> ~(<key_t> 0)
-    if value == 0:
-        value = 0           # of two zeros one
-    if real_t is float:
-        memcpy(&narrow, &value, 4)
-        return <key_t> (~narrow if narrow >> 31 else narrow | <uint32_t> 0x80000000)
-    else:
-        memcpy(&wide, &value, 8)
-        return <key_t> (~wide if wide >> 63 else wide | <uint64_t> 1 << 63)
-
 
 cdef inline uint32_t hash_of(key_t key) noexcept nogil:
     cdef uint64_t mixed = <uint64_t> key * <uint64_t> 0x9e3779b97f4a7c15

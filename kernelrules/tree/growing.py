@@ -152,6 +152,7 @@ def grow(
         _one_of(given, name, _CHOICES[name])
     if not callable(criterion):
         _one_of(criterion, "criterion", tuple(CRITERIA))
+    missing = str(missing)
     draws = check.generator(rng)
     columns = read(X, categorical, missing)
     fill = fill_values(columns, missing, draws) if missing in ("zero", "impute") else None
@@ -183,7 +184,7 @@ def grow(
         arrays["n_samples"] = arrays["n_samples"].astype(np.float64)
     tree = Tree(
         **arrays,
-        criterion=criterion if isinstance(criterion, str) else getattr(criterion, "__name__", "callable"),
+        criterion=str(criterion) if isinstance(criterion, str) else getattr(criterion, "__name__", "callable"),
         missing=missing,
         classes=classes,
         categories=columns.categories,

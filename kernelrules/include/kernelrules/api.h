@@ -1,5 +1,5 @@
-/* The public C types of kernelrules: status codes, kernels, suppliers of kernel rows, and dual problems of kernel
- * machines.
+/* The public C types of kernelrules: status codes, kernels, suppliers of kernel rows, dual problems of kernel
+ * machines, and columns, criteria and splits of trees.
  *
  * This header is the one list: core/status.pxd, cython_api.pxd and the Python enumerations read it. Structs and codes
  * are final once released; later versions add, and raise KR_API_VERSION. It is plain C and can be read without
@@ -18,7 +18,7 @@ typedef ptrdiff_t Py_ssize_t;
 extern "C" {
 #endif
 
-#define KR_API_VERSION 2
+#define KR_API_VERSION 3
 
 /* What every function returns: < 0 an error, 0 done, > 0 done with a remark. */
 typedef enum kr_status {
@@ -103,6 +103,54 @@ typedef struct {
     void *context;          /* handed to proceed */
 } kr_smo_options;
 
+typedef enum kr_criterion_kind {
+    KR_GINI = 0,              /* W (1 - sum p^2)                 of classes */
+    KR_ENTROPY = 1,           /* -W sum p log2 p                 of classes */
+    KR_MISCLASSIFICATION = 2, /* W (1 - max p)                   of classes */
+    KR_SQUARED_ERROR = 3,     /* sum w (y - mean)^2              of targets */
+    KR_POISSON = 4,           /* sum w (y log(y / mean) - y + mean)   of targets, y >= 0 */
+    KR_OWN = 5                /* loss() below                    of classes */
+} kr_criterion_kind;
+
+/* What a split is to lower: the loss of its two sides. A criterion of the caller's own is a function of the weights of
+ * the classes, concave in them; it is called without the GIL. */
+typedef struct {
+    int kind; /* a kr_criterion_kind */
+    void *state;
+    double (*loss)(void *state, const double *class_weights, Py_ssize_t n_classes); /* KR_OWN only */
+} kr_criterion;
+
+/* One column with the targets of its rows. Rows whose x is NaN are missing; the scan finds the better side for them. */
+typedef struct {
+    Py_ssize_t n;             /* rows, below 2^31 / n_classes */
+    const double *x;          /* of every row */
+    const Py_ssize_t *order;  /* rows in ascending order of x, missing ones last, as kr_presort gives it */
+    Py_ssize_t n_known;       /* those that are not missing */
+    const Py_ssize_t *labels; /* 0 to n_classes - 1 of every row; NULL for criteria of targets */
+    Py_ssize_t n_classes;
+    const double *y;          /* of every row; NULL for criteria of classes */
+    const double *weights;    /* > 0, of every row; NULL: all 1 */
+    Py_ssize_t min_leaf;      /* rows that each side must have, >= 1 */
+} kr_column;
+
+typedef struct {
+    double gain;       /* what the split takes off the loss; below 0: there is no split */
+    double threshold;  /* x <= threshold goes left; infinite: known rows left, missing ones right */
+    Py_ssize_t n_left; /* rows on the left */
+    int missing_left;  /* whether missing rows are among them */
+} kr_split;
+
+/* A tree of thresholds. Children come after their parent; both are -1 in a leaf. */
+typedef struct {
+    Py_ssize_t n_nodes;
+    Py_ssize_t n_features;
+    const Py_ssize_t *feature;
+    const double *threshold;
+    const Py_ssize_t *left;
+    const Py_ssize_t *right;
+    const int *missing_left; /* NULL: missing values go right */
+} kr_tree;
+
 /* The exported functions, as pointers: from Cython `cimport kernelrules.cython_api`, from C kr_import() below, from
  * numba, cffi and ctypes by address. Their contract stands in cython_api.pxd. */
 typedef int (*kr_api_version_fn)(void);
@@ -115,6 +163,11 @@ typedef int (*kr_gram_f_fn)(const float *x, Py_ssize_t n_x, Py_ssize_t stride_x,
                             Py_ssize_t stride_out, int n_threads);
 typedef int (*kr_smo_solve_fn)(const kr_row_source *source, const kr_smo_problem *problem,
                                const kr_smo_options *options, kr_smo_state *state, kr_smo_report *report);
+typedef int (*kr_presort_fn)(const double *x, Py_ssize_t n, Py_ssize_t *order, Py_ssize_t *n_known);
+typedef int (*kr_presort_f_fn)(const float *x, Py_ssize_t n, Py_ssize_t *order, Py_ssize_t *n_known);
+typedef int (*kr_scan_column_fn)(const kr_column *column, const kr_criterion *criterion, kr_split *split);
+typedef int (*kr_tree_apply_fn)(const kr_tree *tree, const double *x, Py_ssize_t n, Py_ssize_t stride,
+                                Py_ssize_t *leaves, int n_threads);
 
 #ifdef Py_PYTHON_H
 
@@ -124,6 +177,10 @@ typedef struct {
     kr_gram_fn gram;
     kr_gram_f_fn gram_f;
     kr_smo_solve_fn smo_solve;
+    kr_presort_fn presort;
+    kr_presort_f_fn presort_f;
+    kr_scan_column_fn scan_column;
+    kr_tree_apply_fn tree_apply;
 } kr_api;
 
 /* The address of one function, or NULL with a Python error set if it is absent or has another signature. */
@@ -160,7 +217,16 @@ static inline int kr_import(kr_api *api)
             table, "kr_smo_solve",
             "int (kr_row_source const *, kr_smo_problem const *, kr_smo_options const *, kr_smo_state *, "
             "kr_smo_report *)");
-        status = api->smo_solve == NULL ? -1 : 0;
+        api->presort = api->smo_solve == NULL ? NULL : (kr_presort_fn)kr_import_function(
+            table, "kr_presort", "int (double const *, Py_ssize_t, Py_ssize_t *, Py_ssize_t *)");
+        api->presort_f = api->presort == NULL ? NULL : (kr_presort_f_fn)kr_import_function(
+            table, "kr_presort_f", "int (float const *, Py_ssize_t, Py_ssize_t *, Py_ssize_t *)");
+        api->scan_column = api->presort_f == NULL ? NULL : (kr_scan_column_fn)kr_import_function(
+            table, "kr_scan_column", "int (kr_column const *, kr_criterion const *, kr_split *)");
+        api->tree_apply = api->scan_column == NULL ? NULL : (kr_tree_apply_fn)kr_import_function(
+            table, "kr_tree_apply",
+            "int (kr_tree const *, double const *, Py_ssize_t, Py_ssize_t, Py_ssize_t *, int)");
+        status = api->tree_apply == NULL ? -1 : 0;
     }
     Py_XDECREF(table);
     Py_XDECREF(module);
