@@ -216,8 +216,8 @@ cdef inline bint is_simple(const Criterion *criterion, const Rules *rules, const
     if rules.monotone != NULL or view.arena.w != NULL:
         return False
     if criterion.classes:
-        return criterion.n_sums == 3 and (criterion.kind == GINI or criterion.kind == ENTROPY
-                                          or criterion.kind == GAIN_RATIO)
+        return criterion.n_sums == 3 and (criterion.kind == GINI or (criterion.logs != NULL and (
+            criterion.kind == ENTROPY or criterion.kind == GAIN_RATIO)))
     return criterion.kind == SQUARED and criterion.n_sums == 2
 
 
