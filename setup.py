@@ -30,7 +30,7 @@ DIRECTIVES = {
     "embedsignature": True,
     "freethreading_compatible": True,
 }
-COMPILE_ARGS = ["-O3", "-g0", "-fno-math-errno", "-fopenmp-simd"]
+COMPILE_ARGS = ["-O3", "-g0", "-fno-math-errno", "-fno-trapping-math", "-fopenmp-simd"]
 # Fused multiply-adds make the vectorised kernels fast; elsewhere they would break error-free sums.
 CONTRACT = {"core.simd": "-ffp-contract=fast"}
 HEADERS = [str(p) for p in sorted(Path("kernelrules").rglob("*.h"))]

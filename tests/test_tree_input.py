@@ -591,3 +591,26 @@ def test_leaves_of_training_rows():
         tree = trees.grow(X, y, missing=missing, max_depth=6, rng=0)
         counts = np.bincount(trees.apply(tree, X), minlength=tree.n_nodes)
         np.testing.assert_array_equal(counts[tree.left < 0], tree.n_samples[tree.left < 0])
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        np.array([3, 1, 3]),
+        np.array([True, False, True]),
+        np.array([True]),
+        np.array([-5, 7, 7], dtype=np.int8),
+        np.array([-128, 127], dtype=np.int8),
+        np.array([250, 3], dtype=np.uint8),
+        np.array([2**63 + 5, 2**63 + 1], dtype=np.uint64),
+        np.array([-(2**63), -(2**63) + 2]),
+        np.array([0, 10**9, 5]),
+    ],
+    ids=str,
+)
+def test_whole_labels_are_numbered_as_by_sorting(labels):
+    classes, codes = check.labels(labels, len(labels))
+    expected, inverse = np.unique(labels, return_inverse=True)
+    assert classes.dtype == expected.dtype
+    np.testing.assert_array_equal(classes, expected)
+    np.testing.assert_array_equal(codes, inverse)

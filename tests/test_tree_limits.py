@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import tree as oracle
 from scipy.stats import chi2 as chi_squared
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from kernelrules import tree as trees
 
@@ -224,6 +225,22 @@ def test_the_best_split_that_keeps_the_order(criterion, drawn):
         assert tree.n_nodes == 1
     else:
         np.testing.assert_allclose(tree.gain[0] * float(sample.total(rows)), float(best), rtol=1e-11, atol=1e-11)
+
+
+@pytest.mark.parametrize("signs", [[1, 0, 0], [1, -1, 0], [0, 0, 1]], ids=str)
+def test_monotone_trees_are_those_of_scikit_learn(signs):
+    """Also where splits on free columns lead beyond the bounds: values are cut off there."""
+    rng = np.random.default_rng(5)
+    X = np.float32(rng.normal(size=(800, 3)))
+    y = X[:, 0] + np.sin(3 * X[:, 1]) + rng.normal(size=800)
+    ours = trees.grow(X, y, criterion="squared_error", max_depth=6, min_leaf=5, monotone=signs)
+    theirs = DecisionTreeRegressor(max_depth=6, min_samples_leaf=5, monotonic_cst=signs, random_state=0).fit(X, y)
+    np.testing.assert_allclose(trees.predict(ours, X), theirs.predict(X), rtol=1e-9)
+    labels = (y > 0).astype(int)
+    ours = trees.grow(X, labels, max_depth=4, min_leaf=5, monotone=signs)
+    theirs = DecisionTreeClassifier(max_depth=4, min_samples_leaf=5, monotonic_cst=signs, random_state=0)
+    shares = theirs.fit(X, labels).predict_proba(X)
+    np.testing.assert_allclose(trees.predict_proba(ours, X), shares, rtol=1e-9)
 
 
 def test_monotone_with_the_data_costs_nothing():

@@ -19,7 +19,7 @@ from libc.string cimport memcpy, memset
 
 from kernelrules.core.criteria cimport Criterion
 from kernelrules.core.presort cimport DIFFERS, Table
-from kernelrules.core.scan cimport NO_CUT, Found, Level, Rules, Scratch, View, ascending, in_units
+from kernelrules.core.scan cimport NO_CUT, Found, Level, Rules, Scratch, View, ascending, in_units, is_constrained
 
 cdef enum:
     SUBSETS = 12                    # levels up to which every subset is tried
@@ -200,7 +200,7 @@ cdef void scan_sequence(const Rules *rules, const View *view, Py_ssize_t column,
         score = in_units(max(0.0, all - left[n - 1 - i] - right[i - 1]), view.unit)
         if score < found.score or (score == found.score and i - n_first >= found.at):
             continue
-        if rules.monotone != NULL:
+        if is_constrained(rules, column):
             below, above = left_medians[n - 1 - i], right_medians[i - 1]
             if (rules.monotone[column] * (above - below) < 0 or min(below, above) + view.shift[0] < view.low
                     or max(below, above) + view.shift[0] > view.high):
@@ -324,9 +324,6 @@ cdef void scan_all_subsets(const Rules *rules, const View *view, Py_ssize_t colu
             left_of[levels[lev].bin] = lev == code - 1 if rules.one_level else (code >> lev) & 1
         score = in_units(max(0.0, all - subset_loss(view, place, left_of, medians, counts)), view.unit)
         if score <= found.score or counts[1] < rules.min_leaf or counts[0] < rules.min_leaf:
-            continue
-        if rules.monotone != NULL and (min(medians[0], medians[1]) + view.shift[0] < view.low
-                                       or max(medians[0], medians[1]) + view.shift[0] > view.high):
             continue
         found.score, found.at = score, code
         found.left_weight, found.weight = counts[1], counts[0] + counts[1]

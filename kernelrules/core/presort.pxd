@@ -39,6 +39,7 @@ cdef struct Arena:                  # rows that are numbered from 0, with their 
     Py_ssize_t n
     uint32_t **order                # one for each ordered column, then that of the targets where they are sorted
     Py_ssize_t n_orders
+    uint32_t *block                 # the memory of all orders
     uint32_t *rows                  # entries of all rows in some order
     bint own_rows                   # otherwise `rows` is order[0]
     uint32_t *origin                # number of a row in the data
@@ -88,4 +89,4 @@ cdef class Presorted:
     cdef object values              # keeps the data alive
 
     cdef int _make_root(self, const uint32_t[::1] labels, const double[:, ::1] y, const double[::1] w,
-                        bint sort_targets, uint32_t **orders, uint16_t **codes) except -1
+                        bint sort_targets, uint32_t *block, uint16_t **codes) except -1

@@ -22,6 +22,9 @@ from kernelrules.core.types cimport real_t
 
 from kernelrules.core.status import raise_for_status
 
+cdef extern from "blocks.h" nogil:
+    void *kr_block(size_t n_bytes)
+
 cdef extern from "Python.h":
     int PyErr_CheckSignals() except -1
 
@@ -222,9 +225,10 @@ cdef Arena *new_arena(Py_ssize_t n, Py_ssize_t n_orders, bint with_orders, bint 
         arena.w = <double *> malloc(n * sizeof(double))
         complete = complete and arena.w != NULL
     if complete and with_orders:
+        arena.block = <uint32_t *> kr_block(n_orders * n * sizeof(uint32_t))
+        complete = arena.block != NULL
         for k in range(n_orders):
-            arena.order[k] = <uint32_t *> malloc(n * sizeof(uint32_t))
-            complete = complete and arena.order[k] != NULL
+            arena.order[k] = arena.block + k * n
     if complete and own_rows:
         arena.rows = <uint32_t *> malloc(n * sizeof(uint32_t))
         complete = arena.rows != NULL
@@ -237,14 +241,11 @@ cdef Arena *new_arena(Py_ssize_t n, Py_ssize_t n_orders, bint with_orders, bint 
 
 
 cdef void free_arena(Arena *arena) noexcept nogil:
-    cdef Py_ssize_t k
     if arena == NULL:
         return
     if arena.own_rows:
         free(arena.rows)
-    if arena.order != NULL:
-        for k in range(arena.n_orders):
-            free(arena.order[k])
+    free(arena.block)
     free(arena.order)
     free(arena.origin)
     free(arena.number)
@@ -288,8 +289,8 @@ cdef Arena *part_of_arena(const Table *table, const Arena *whole, Py_ssize_t sta
 
 # ---- all columns -----------------------------------------------------------------------------------------------
 
-cdef void turn(const real_t *example, const Table *table, Py_ssize_t first, Py_ssize_t n_columns, Py_ssize_t n_threads,
-               void *out) noexcept nogil:
+cdef void turn(const Table *table, Py_ssize_t first, Py_ssize_t n_columns, Py_ssize_t n_threads,
+               real_t *out) noexcept nogil:
     """Columns one after the other, from data whose rows are."""
     cdef Py_ssize_t block, n_blocks = (table.n + BLOCK - 1) // BLOCK, i, k, end
     cdef const char *at
@@ -298,7 +299,7 @@ cdef void turn(const real_t *example, const Table *table, Py_ssize_t first, Py_s
         for k in range(n_columns):
             at = table.values + (first + k) * table.column_stride
             for i in range(block * BLOCK, end):
-                (<real_t *> out)[k * table.n + i] = (<const real_t *> (at + i * table.row_stride))[0]
+                out[k * table.n + i] = (<const real_t *> (at + i * table.row_stride))[0]
 
 
 cdef struct ColumnWork:                 # of one column that is being looked at
@@ -313,12 +314,11 @@ cdef struct ColumnWork:                 # of one column that is being looked at
 
 
 cdef int read_column(const real_t *values, key_t example, Py_ssize_t n, Py_ssize_t n_levels, Py_ssize_t few,
-                     const uint32_t *labels, int shift, ColumnWork *work, uint32_t **order) noexcept nogil:
-    """Code the column or sort it; its entries' memory is made when it is known to be needed."""
+                     const uint32_t *labels, int shift, ColumnWork *work, uint32_t *entries) noexcept nogil:
+    """Code the column, or sort it into `entries`, which may be where the values are: they are read before."""
     cdef key_t *keys = <key_t *> work.keys
     cdef key_t distinct[FEW]
     cdef Py_ssize_t i, n_missing = 0
-    cdef uint32_t *entries
     cdef bint is_missing
     if n_levels:
         for i in range(n):
@@ -338,10 +338,6 @@ cdef int read_column(const real_t *values, key_t example, Py_ssize_t n, Py_ssize
             if work.codes[i] < work.n_distinct:
                 work.distinct[work.codes[i]] = values[i] + 0.0
         return OK
-    entries = <uint32_t *> malloc(n * sizeof(uint32_t))
-    if entries == NULL:
-        return NO_MEMORY
-    order[0] = entries
     for i in range(n):
         entries[i] = <uint32_t> i | (labels[i] << shift if labels != NULL else 0)
     work.tied = sort_entries(keys, <key_t *> work.other_keys, entries, work.other_entries, n, n - n_missing)
@@ -356,30 +352,38 @@ cdef void spread_codes(const uint16_t *codes, Py_ssize_t n, Py_ssize_t n_coded, 
 
 
 cdef int read_all(const real_t *example, Table *table, const uint32_t *labels, Py_ssize_t few, int n_threads,
-                  uint32_t **orders, uint16_t **codes, double **distinct) except -1:
-    """Every column coded or sorted, by batches: what was found is left in the table and the arrays of pointers."""
+                  uint32_t *block, uint16_t **codes, double **distinct) except -1:
+    """Every column coded or sorted, by batches: what was found is left in the table and the arrays.
+
+    The order of a column comes to its own part of the block. Columns of float32 are turned into there, and sorted where
+    they are; those of float64 need room of their own.
+    """
     cdef Py_ssize_t n = table.n, p = table.n_columns, first, width, k
-    cdef bint by_columns = table.row_stride == sizeof(real_t)
-    cdef Py_ssize_t key_bytes = n * sizeof(real_t)
-    cdef real_t *turned = NULL if by_columns else <real_t *> malloc(min(BATCH, p) * key_bytes)
+    cdef Py_ssize_t n_bytes = n * sizeof(real_t)
+    cdef bint by_columns = table.row_stride == sizeof(real_t), in_place = sizeof(real_t) == sizeof(uint32_t)
+    cdef real_t *room = NULL
+    cdef real_t *turned = NULL
     cdef ColumnWork *work = <ColumnWork *> calloc(n_threads, sizeof(ColumnWork))
     cdef int status = OK
     try:
-        if work == NULL or (turned == NULL and not by_columns):
+        if not by_columns and not in_place:
+            room = <real_t *> kr_block(min(BATCH, p) * n_bytes)
+        if work == NULL or (room == NULL and not by_columns and not in_place):
             raise MemoryError
         for k in range(n_threads):
-            work[k].keys = malloc(key_bytes)
-            work[k].other_keys = malloc(key_bytes)
-            work[k].other_entries = <uint32_t *> malloc(n * sizeof(uint32_t))
+            work[k].keys = kr_block(n_bytes)
+            work[k].other_keys = kr_block(n_bytes)
+            work[k].other_entries = <uint32_t *> kr_block(n * sizeof(uint32_t))
             if work[k].keys == NULL or work[k].other_keys == NULL or work[k].other_entries == NULL:
                 raise MemoryError
         for first in range(0, p, BATCH):
             width = min(BATCH, p - first)
+            turned = <real_t *> (block + first * n) if in_place else room
             with nogil:
                 if not by_columns:
-                    turn(example, table, first, width, n_threads, turned)
-                status = read_batch(example, table, labels, few, n_threads, first, width, turned, work, orders, codes,
-                                    distinct)
+                    turn(table, first, width, n_threads, turned)
+                status = read_batch(example, table, labels, few, n_threads, first, width,
+                                    NULL if by_columns else turned, work, block, codes, distinct)
             raise_for_status(status)
             PyErr_CheckSignals()
     finally:
@@ -389,29 +393,29 @@ cdef int read_all(const real_t *example, Table *table, const uint32_t *labels, P
                 free(work[k].other_keys)
                 free(work[k].other_entries)
         free(work)
-        free(turned)
+        free(room)
     return 0
 
 
 cdef int read_batch(const real_t *example, Table *table, const uint32_t *labels, Py_ssize_t few, int n_threads,
-                    Py_ssize_t first, Py_ssize_t width, const real_t *turned, ColumnWork *work, uint32_t **orders,
+                    Py_ssize_t first, Py_ssize_t width, const real_t *turned, ColumnWork *work, uint32_t *block,
                     uint16_t **codes, double **distinct) noexcept nogil:
     """Columns side by side, each by one thread."""
     cdef Py_ssize_t k
     cdef int status = OK, found
     for k in prange(width, num_threads=n_threads, schedule="dynamic", chunksize=1):
         found = read_into(example, table, labels, few, first + k, turned + k * table.n if turned != NULL else NULL,
-                          work + threadid(), orders, codes, distinct)
+                          work + threadid(), block + (first + k) * table.n, codes, distinct)
         if found != OK:
             status = found
     return status
 
 
 cdef int read_into(const real_t *example, Table *table, const uint32_t *labels, Py_ssize_t few, Py_ssize_t column,
-                   const real_t *turned, ColumnWork *work, uint32_t **orders, uint16_t **codes,
+                   const real_t *turned, ColumnWork *work, uint32_t *entries, uint16_t **codes,
                    double **distinct) noexcept nogil:
     """One column, and what the table has to know about it."""
-    cdef Py_ssize_t n = table.n
+    cdef Py_ssize_t n = table.n, n_levels = table.n_levels[column]
     cdef const real_t *values = turned
     cdef int status
     if values == NULL:
@@ -420,11 +424,9 @@ cdef int read_into(const real_t *example, Table *table, const uint32_t *labels, 
     if work.codes == NULL:
         return NO_MEMORY
     if real_t is float:
-        status = read_column(values, <uint32_t> 0, n, table.n_levels[column], few, labels, table.shift, work,
-                             orders + column)
+        status = read_column(values, <uint32_t> 0, n, n_levels, few, labels, table.shift, work, entries)
     else:
-        status = read_column(values, <uint64_t> 0, n, table.n_levels[column], few, labels, table.shift, work,
-                             orders + column)
+        status = read_column(values, <uint64_t> 0, n, n_levels, few, labels, table.shift, work, entries)
     table.missing[column] = work.n_missing > 0
     if status != OK or work.n_distinct < 0:
         free(work.codes)
@@ -432,7 +434,7 @@ cdef int read_into(const real_t *example, Table *table, const uint32_t *labels, 
         return status
     codes[column] = work.codes
     table.n_bins[column] = work.n_distinct + (work.n_missing > 0)
-    if not table.n_levels[column]:
+    if not n_levels:
         distinct[column] = <double *> malloc(FEW * sizeof(double))
         if distinct[column] == NULL:
             return NO_MEMORY
@@ -524,40 +526,37 @@ cdef class Presorted:
         cdef Table *table = &self.table
         cdef Py_ssize_t p = table.n_columns, k
         cdef const uint32_t *labels_at = NULL
-        cdef uint32_t **orders = <uint32_t **> calloc(p + 1, sizeof(uint32_t *))
+        cdef uint32_t *block = <uint32_t *> kr_block((p + sort_targets) * table.n * sizeof(uint32_t))
         cdef uint16_t **codes = <uint16_t **> calloc(p, sizeof(uint16_t *))
         cdef double **distinct = <double **> calloc(p, sizeof(double *))
         cdef Py_ssize_t few = 0 if sort_targets else FEW
         if labels is not None:
             labels_at = &labels[0]
         try:
-            if orders == NULL or codes == NULL or distinct == NULL:
+            if block == NULL or codes == NULL or distinct == NULL:
                 raise MemoryError
             if table.single:
-                read_all(<const float *> NULL, table, labels_at, few, n_threads, orders, codes, distinct)
+                read_all(<const float *> NULL, table, labels_at, few, n_threads, block, codes, distinct)
             else:
-                read_all(<const double *> NULL, table, labels_at, few, n_threads, orders, codes, distinct)
+                read_all(<const double *> NULL, table, labels_at, few, n_threads, block, codes, distinct)
             gather_bins(table, codes, distinct)
             if sort_targets:
-                orders[p] = order_of(y)
-            self._make_root(labels, y, w, sort_targets, orders, codes)
+                order_targets(y, block + p * table.n)
+            self._make_root(labels, y, w, sort_targets, block, codes)
+            block = NULL                    # the root has it now
         finally:
             for k in range(p):
-                if orders != NULL:
-                    free(orders[k])
                 if codes != NULL:
                     free(codes[k])
                 if distinct != NULL:
                     free(distinct[k])
-            if orders != NULL:
-                free(orders[p])
-            free(orders)
+            free(block)
             free(codes)
             free(distinct)
 
     cdef int _make_root(self, const uint32_t[::1] labels, const double[:, ::1] y, const double[::1] w,
-                        bint sort_targets, uint32_t **orders, uint16_t **codes) except -1:
-        """The arena of all rows; the orders of columns change hands."""
+                        bint sort_targets, uint32_t *block, uint16_t **codes) except -1:
+        """The arena of all rows, which takes the block of orders over."""
         cdef Table *table = &self.table
         cdef Py_ssize_t n = table.n, n_orders = table.n_ordered + sort_targets, i, k
         cdef bint own_rows = table.n_coded > 0 or table.some_missing or n_orders == 0
@@ -568,9 +567,9 @@ cdef class Presorted:
             raise MemoryError
         self.root = root
         for k in range(table.n_ordered):
-            root.order[k], orders[table.ordered[k]] = orders[table.ordered[k]], NULL
+            root.order[k] = block + table.ordered[k] * n
         if sort_targets:
-            root.order[table.n_ordered], orders[table.n_columns] = orders[table.n_columns], NULL
+            root.order[table.n_ordered] = block + table.n_columns * n
         if not own_rows:
             root.rows = root.order[0]
         for i in range(n):
@@ -586,6 +585,7 @@ cdef class Presorted:
             memcpy(root.y, &y[0, 0], n * n_outputs * sizeof(double))
         if w is not None:
             memcpy(root.w, &w[0], n * sizeof(double))
+        root.block = block
         return 0
 
     def __dealloc__(self):
@@ -602,23 +602,21 @@ cdef class Presorted:
         free(table.tied)
 
 
-cdef uint32_t *order_of(const double[:, ::1] y) except NULL:
+cdef int order_targets(const double[:, ::1] y, uint32_t *entries) except -1:
     """Rows in ascending order of the one target."""
     cdef Py_ssize_t n = y.shape[0], i
     cdef uint64_t *keys = <uint64_t *> malloc(n * sizeof(uint64_t))
     cdef uint64_t *other_keys = <uint64_t *> malloc(n * sizeof(uint64_t))
     cdef uint32_t *other_entries = <uint32_t *> malloc(n * sizeof(uint32_t))
-    cdef uint32_t *entries = <uint32_t *> malloc(n * sizeof(uint32_t))
     try:
-        if keys == NULL or other_keys == NULL or other_entries == NULL or entries == NULL:
-            free(entries)
+        if keys == NULL or other_keys == NULL or other_entries == NULL:
             raise MemoryError
         for i in range(n):
             keys[i] = key_of(y[i, 0], <uint64_t> 0)
             entries[i] = <uint32_t> i
         sort_entries(keys, other_keys, entries, other_entries, n, n)
-        return entries
     finally:
         free(keys)
         free(other_keys)
         free(other_entries)
+    return 0

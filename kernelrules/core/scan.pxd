@@ -92,6 +92,11 @@ cdef void add_entries(const Criterion *criterion, const View *view, const uint32
 cdef int ascending(const void *a, const void *b) noexcept nogil
 
 
+cdef inline bint is_constrained(const Rules *rules, Py_ssize_t column) noexcept nogil:
+    """Whether predictions must rise or fall with a column."""
+    return rules.monotone != NULL and rules.monotone[column] != 0
+
+
 cdef inline double in_units(double score, double unit) noexcept nogil:
     """A score without its last digits, which rounding of inexact sums has made."""
     return rint(score / unit) * unit if unit > 0 else score

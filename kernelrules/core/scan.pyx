@@ -183,7 +183,7 @@ cdef inline double value_in(const Criterion *criterion, const View *view, const 
 
 cdef inline bint keeps_order(const Criterion *criterion, const Rules *rules, const View *view, Py_ssize_t column,
                              const double *left, const double *all) noexcept nogil:
-    """Whether the children's values keep a monotone constraint, and the bounds that those above set."""
+    """Whether the children's values keep the column's monotone constraint, and the bounds that splits above set."""
     cdef double below = value_in(criterion, view, left, NULL), above = value_in(criterion, view, all, left)
     if rules.monotone[column] * (above - below) < 0:
         return False
@@ -197,7 +197,7 @@ cdef inline void judge(const Criterion *criterion, const Rules *rules, const Vie
     cdef double score, second = 0
     if n_left < rules.min_leaf or n_all - n_left < rules.min_leaf:
         return
-    if rules.monotone != NULL and not keeps_order(criterion, rules, view, column, left, all):
+    if is_constrained(rules, column) and not keeps_order(criterion, rules, view, column, left, all):
         return
     score = max(score_of(criterion, left, all, base, room), 0.0)      # below 0 by rounding only
     if score < found.score:
@@ -211,9 +211,10 @@ cdef inline void judge(const Criterion *criterion, const Rules *rules, const Vie
 
 # ---- ordered columns -------------------------------------------------------------------------------------------
 
-cdef inline bint is_simple(const Criterion *criterion, const Rules *rules, const View *view) noexcept nogil:
+cdef inline bint is_simple(const Criterion *criterion, const Rules *rules, const View *view,
+                           Py_ssize_t column) noexcept nogil:
     """Whether one of the vectorised loops serves."""
-    if rules.monotone != NULL or view.arena.w != NULL:
+    if view.arena.w != NULL or is_constrained(rules, column):
         return False
     if criterion.classes:
         return criterion.n_sums == 3 and (criterion.kind == GINI or (criterion.logs != NULL and (
@@ -237,6 +238,21 @@ cdef kr_cut simple_cut(const Criterion *criterion, const Rules *rules, const Vie
     return cut
 
 
+cdef inline void scan_simple(const Criterion *criterion, const Rules *rules, const View *view,
+                             const uint32_t *entries, Found *found) noexcept nogil:
+    """The best cut by one of the vectorised loops, nothing missing: most of the work of most trees."""
+    cdef kr_range cuts
+    cdef kr_cut cut
+    cuts.first, cuts.last = rules.min_leaf, view.m - rules.min_leaf
+    if cuts.first > cuts.last:
+        return
+    cuts.weight0, cuts.sum0 = 0, 0
+    cuts.weight, cuts.sum = view.sums[0], view.sums[criterion.n_sums - 1]
+    cut = simple_cut(criterion, rules, view, entries, base_of(criterion, view.sums), &cuts)
+    if cut.at > 0:
+        found.score, found.at, found.left_weight, found.weight = cut.score, cut.at, cut.at, view.m
+
+
 cdef void scan_ordered(const Criterion *criterion, const Rules *rules, const View *view, Py_ssize_t column,
                        Scratch *scratch, Found *found) noexcept nogil:
     """The best cut of an ordered column, with missing rows on either side or apart."""
@@ -252,6 +268,9 @@ cdef void scan_ordered(const Criterion *criterion, const Rules *rules, const Vie
     cdef kr_range cuts
     cdef kr_cut cut
     cdef bint missing_left
+    if n_missing == 0 and is_simple(criterion, rules, view, column):
+        scan_simple(criterion, rules, view, entries, found)
+        return
     memcpy(all, view.sums, n_sums * sizeof(double))
     if n_missing:
         memset(missing, 0, n_sums * sizeof(double))
@@ -273,7 +292,7 @@ cdef void scan_ordered(const Criterion *criterion, const Rules *rules, const Vie
         cuts.last = min(n_known - 1, n_all - n_left - rules.min_leaf)
         if cuts.first > cuts.last:
             continue
-        if is_simple(criterion, rules, view):
+        if is_simple(criterion, rules, view, column):
             cuts.weight0, cuts.weight = left[0], all[0]
             cuts.sum0, cuts.sum = left[n_sums - 1], all[n_sums - 1]
             cut = simple_cut(criterion, rules, view, entries, base, &cuts)
@@ -430,7 +449,7 @@ cdef void scan_codes(const Criterion *criterion, const Rules *rules, const View 
     cdef double *room = all + n_sums
     cdef bint choose = bins.missing >= 0 and not rules.missing_apart, missing_left
     cdef double base
-    if (criterion.kind == GINI and bins.size == 0 and bins.missing < 0 and rules.monotone == NULL):
+    if criterion.kind == GINI and bins.size == 0 and bins.missing < 0 and not is_constrained(rules, column):
         scan_packed(view, bins, rules.min_leaf, found)
         return
     n_all = all_that_count(criterion, rules, view, bins, all)

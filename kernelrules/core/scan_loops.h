@@ -19,7 +19,7 @@
 
 #define KR_DIFFERS 0x80000000u
 #define KR_NO_CUT -1.0 /* below every score */
-#define KR_FEW_CUTS 24 /* below, one loop is faster than two */
+#define KR_FEW_CUTS 40 /* below, one loop is faster than two */
 #define KR_CHAINS 4     /* sums of a block that are added up side by side: one waits for its last addition */
 #define KR_CUTS 256    /* the best of a block is found by value, its place by a second look at that block only */
 

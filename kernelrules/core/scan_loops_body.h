@@ -13,8 +13,8 @@ static inline kr_cut KR_SCAN_NAME(better)(kr_cut best, const double *scores, dou
     return best;
 }
 
-static inline double KR_SCAN_NAME(scores)(const uint32_t *entries, const double *sums, double offset, ptrdiff_t start,
-                                          ptrdiff_t from, ptrdiff_t end, const kr_range *range, double *scores)
+static inline double KR_SCAN_NAME(scores)(const uint32_t *entries, const double *sums, ptrdiff_t start, ptrdiff_t from,
+                                          ptrdiff_t end, const kr_range *range, double *scores)
 {
     double weight = range->weight, sum = range->sum, weight0 = range->weight0, highest = KR_NO_CUT;
     int begin = (int)(from - start), n = (int)(end - start);
@@ -22,7 +22,7 @@ static inline double KR_SCAN_NAME(scores)(const uint32_t *entries, const double 
 #pragma omp simd reduction(max : highest)
     for (int j = begin; j < n; j++) {
         double left = first + (double)j;
-        double cross = (sums[j] + offset) * weight - left * sum;
+        double cross = sums[j] * weight - left * sum;
         double score = cross * cross / (left * (weight - left));
         score = entries[start + j] >> 31 ? score : KR_NO_CUT;
         scores[j] = score;
@@ -66,7 +66,7 @@ static kr_cut KR_SCAN_NAME(cut_two)(const uint32_t *entries, int shift, const kr
             count += (int32_t)(entries[i] >> shift & 1);
         }
         if (from < end) {
-            double highest = KR_SCAN_NAME(scores)(entries, sums, 0.0, start, from, end, range, scores);
+            double highest = KR_SCAN_NAME(scores)(entries, sums, start, from, end, range, scores);
             best = KR_SCAN_NAME(better)(best, scores, highest, start, from, end);
         }
     }
@@ -86,40 +86,33 @@ static kr_cut KR_SCAN_NAME(cut_mean)(const uint32_t *entries, uint32_t id_mask, 
         }
         return best;
     }
-    double sums[KR_CUTS], scores[KR_CUTS], offsets[KR_CHAINS + 1];
+    double sums[KR_CUTS], scores[KR_CUTS], sum = range->sum0;
     ptrdiff_t last = range->last;
-    offsets[0] = range->sum0;
     for (ptrdiff_t start = 0; start <= last; start += KR_CUTS) {
         ptrdiff_t end = last + 1 - start < KR_CUTS ? last + 1 : start + KR_CUTS;
+        ptrdiff_t from = range->first > start ? range->first : start;
         const uint32_t *block = entries + start;
-        int n = (int)(end - start), chains = n == KR_CUTS ? KR_CHAINS : 1, length = n / chains;
-        if (chains == 1) {
-            double sum = 0;
-            for (int j = 0; j < n; j++) {
-                sums[j] = sum;
-                sum += y[block[j] & id_mask] - shift;
+        int n = (int)(end - start), length = n / KR_CHAINS;
+        double chain[KR_CHAINS] = {0};
+        for (int j = 0; j < length; j++)
+            for (int k = 0; k < KR_CHAINS; k++) {
+                sums[k * length + j] = chain[k];
+                chain[k] += y[block[k * length + j] & id_mask] - shift;
             }
-            offsets[1] = offsets[0] + sum;
-        } else {
-            double chain[KR_CHAINS] = {0};
-            for (int j = 0; j < KR_CUTS / KR_CHAINS; j++)
-                for (int k = 0; k < KR_CHAINS; k++) {
-                    sums[k * (KR_CUTS / KR_CHAINS) + j] = chain[k];
-                    chain[k] += y[block[k * (KR_CUTS / KR_CHAINS) + j] & id_mask] - shift;
-                }
-            for (int k = 0; k < KR_CHAINS; k++)
-                offsets[k + 1] = offsets[k] + chain[k];
+        for (int j = KR_CHAINS * length; j < n; j++) {
+            sums[j] = chain[KR_CHAINS - 1];
+            chain[KR_CHAINS - 1] += y[block[j] & id_mask] - shift;
         }
-        for (int k = 0; k < chains; k++) {
-            ptrdiff_t first = start + k * length, beyond = first + length;
-            ptrdiff_t from = range->first > first ? range->first : first;
-            if (from < beyond) {
-                double highest =
-                    KR_SCAN_NAME(scores)(entries, sums, offsets[k], start, from, beyond, range, scores);
-                best = KR_SCAN_NAME(better)(best, scores, highest, start, from, beyond);
-            }
+        for (int k = 0; k < KR_CHAINS; k++) {
+            int beyond = k + 1 < KR_CHAINS ? (k + 1) * length : n;
+            for (int j = k * length; j < beyond; j++)
+                sums[j] += sum;
+            sum += chain[k];
         }
-        offsets[0] = offsets[chains];
+        if (from < end) {
+            double highest = KR_SCAN_NAME(scores)(entries, sums, start, from, end, range, scores);
+            best = KR_SCAN_NAME(better)(best, scores, highest, start, from, end);
+        }
     }
     return best;
 }

@@ -332,16 +332,30 @@ cdef Py_ssize_t partition_rows(Grower *grower, const Work *work) noexcept nogil:
 
 
 cdef double value_for_bounds(const Grower *grower, Py_ssize_t number) noexcept nogil:
+    """What must rise or fall: the target's mean or median, or the share of the second class."""
     cdef const double *sums = grower.sums + number * grower.criterion.n_sums
     return sums[2] / sums[0] if grower.criterion.classes else grower.nodes[number].value
 
 
 cdef void set_bounds(Grower *grower, const Work *work, Work *left, Work *right) noexcept nogil:
-    """A monotone split leaves its children on different sides of the middle of their values."""
-    cdef double middle
-    if grower.rules.monotone == NULL or grower.rules.monotone[work.column] == 0:
+    """A monotone split leaves its children on different sides of the middle of their values; all keep their bounds."""
+    if grower.rules.monotone == NULL:
         return
-    middle = (value_for_bounds(grower, left.node) + value_for_bounds(grower, right.node)) / 2
+    if grower.rules.monotone[work.column]:
+        part_bounds(grower, work, left, right)
+    keep_within(grower, left)
+    keep_within(grower, right)
+
+
+cdef void keep_within(Grower *grower, const Work *work) noexcept nogil:
+    """Cut a node's value off at its bounds: splits on free columns may lead beyond them."""
+    cdef Node *node = grower.nodes + work.node
+    node.value = min(max(value_for_bounds(grower, work.node), work.low), work.high)
+
+
+cdef void part_bounds(Grower *grower, const Work *work, Work *left, Work *right) noexcept nogil:
+    """The middle of the children's values is a bound of both."""
+    cdef double middle = (value_for_bounds(grower, left.node) + value_for_bounds(grower, right.node)) / 2
     if grower.rules.monotone[work.column] > 0:
         left.high = right.low = middle
     else:

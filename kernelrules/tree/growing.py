@@ -424,13 +424,15 @@ def _grow_compiled(problem: Problem, settings: Settings, tick: Any) -> dict[str,
         n_threads=n_threads,
         tick=tick,
     )
-    weight, sums = grown.sums[:, 0].copy(), grown.sums[:, 1:]
+    weight, value = grown.sums[:, 0].copy(), grown.sums[:, 1:] / grown.sums[:, :1]
     if n_classes:
-        value = sums / weight[:, None]
-    elif settings.criterion == "absolute_error":
-        value = grown.value * targets.unit
+        if settings.monotone is not None and n_classes == 2:  # cut off at the bounds of the constraints
+            value[1:, 1] = grown.value[1:]
+            value[1:, 0] = 1 - grown.value[1:]
+    elif settings.criterion == "absolute_error" or settings.monotone is not None:
+        value = (grown.value + centre[0]) * unit
     else:
-        value = (sums / weight[:, None] + centre) * targets.unit
+        value = (value + centre) * unit
         value = value[:, 0] if value.shape[1] == 1 else value
     return {
         "feature": grown.feature,
