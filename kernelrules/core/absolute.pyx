@@ -178,7 +178,7 @@ cdef void scan_sequence(const Rules *rules, const View *view, Py_ssize_t column,
     cdef double *left_medians = left + room
     cdef double *right = left_medians + room
     cdef double *right_medians = right + room
-    cdef double all, score, below, above
+    cdef double all, raw, score, below, above
     if n < 2:
         return
     first.next, first.before = scratch.links, scratch.links + room
@@ -197,7 +197,8 @@ cdef void scan_sequence(const Rules *rules, const View *view, Py_ssize_t column,
                 continue
         elif i <= n_first or i >= end or not sequence[i] & DIFFERS:
             continue
-        score = in_units(max(0.0, all - left[n - 1 - i] - right[i - 1]), view.unit)
+        raw = max(0.0, all - left[n - 1 - i] - right[i - 1])
+        score = in_units(raw, view.unit)
         if score < found.score or (score == found.score and i - n_first >= found.at):
             continue
         if is_constrained(rules, column):
@@ -205,7 +206,7 @@ cdef void scan_sequence(const Rules *rules, const View *view, Py_ssize_t column,
             if (rules.monotone[column] * (above - below) < 0 or min(below, above) + view.shift[0] < view.low
                     or max(below, above) + view.shift[0] > view.high):
                 continue
-        found.score, found.at, found.missing_left = score, i - n_first, missing_left
+        found.score, found.raw, found.at, found.missing_left = score, raw, i - n_first, missing_left
         found.left_weight, found.weight = i, n
 
 
@@ -313,7 +314,7 @@ cdef void scan_all_subsets(const Rules *rules, const View *view, Py_ssize_t colu
     cdef uint8_t *left_of = scratch.left_of
     cdef double medians[2]
     cdef Py_ssize_t counts[2]
-    cdef double all, score
+    cdef double all, raw, score
     memset(left_of, 2, n_bins)
     for lev in range(n):
         left_of[levels[lev].bin] = 0
@@ -322,10 +323,11 @@ cdef void scan_all_subsets(const Rules *rules, const View *view, Py_ssize_t colu
     for code in range(1, n_codes + 1):
         for lev in range(n):
             left_of[levels[lev].bin] = lev == code - 1 if rules.one_level else (code >> lev) & 1
-        score = in_units(max(0.0, all - subset_loss(view, place, left_of, medians, counts)), view.unit)
+        raw = max(0.0, all - subset_loss(view, place, left_of, medians, counts))
+        score = in_units(raw, view.unit)
         if score <= found.score or counts[1] < rules.min_leaf or counts[0] < rules.min_leaf:
             continue
-        found.score, found.at = score, code
+        found.score, found.raw, found.at = score, raw, code
         found.left_weight, found.weight = counts[1], counts[0] + counts[1]
     if found.at >= 0:
         for lev in range(n):

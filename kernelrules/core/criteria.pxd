@@ -103,6 +103,12 @@ cdef inline double score_of(const Criterion *criterion, const double *left, cons
             - criterion.own(criterion.state, right + 1, criterion.n_sums - 1) - base)
 
 
+cdef inline bint has_exact_scores(const Criterion *criterion) noexcept nogil:
+    """Whether equal splits have equal scores where sums are exact: no logarithms, nothing of the caller's."""
+    return (criterion.kind == GINI or criterion.kind == MISCLASSIFICATION or criterion.kind == SQUARED
+            or criterion.kind == ABSOLUTE)
+
+
 cdef inline double score_scale(const Criterion *criterion, double weight) noexcept nogil:
     """Score of a gain of 1."""
     return weight if criterion.kind == GINI or criterion.kind == SQUARED else 1

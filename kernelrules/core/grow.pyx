@@ -245,7 +245,8 @@ cdef int depth_first(Grower *top, Scratch **scratch, int n_threads, tick, list o
 
 cdef int subtrees_of(Grower *top, Scratch **scratch, int n_threads, tick, list out) except -1:
     """Grow the subtrees that were put off, by batches, and put all together."""
-    cdef Py_ssize_t n_tasks = top.n_tasks, first = 0, end, k, rows, done = 0, p = top.table.n_columns
+    cdef Py_ssize_t n_tasks = top.n_tasks, first = 0, end, k, rows, done = 0, share
+    cdef Py_ssize_t cost = top.table.n_columns * top.entry_cost
     cdef Grower **subtrees = <Grower **> calloc(max(n_tasks, 1), sizeof(Grower *))
     cdef uint32_t **numbers = <uint32_t **> calloc(n_threads, sizeof(uint32_t *))
     cdef int status
@@ -260,13 +261,13 @@ cdef int subtrees_of(Grower *top, Scratch **scratch, int n_threads, tick, list o
                 raise MemoryError
         while first < n_tasks:
             end, rows = first, 0
-            while end < n_tasks and (end == first or rows * p < n_threads * (BUDGET // LEVELS)):
+            while end < n_tasks and (end == first or rows * cost < n_threads * (BUDGET // LEVELS)):
                 rows += top.tasks[end].m
                 end += 1
-            going = True
+            going, share = True, max(BUDGET * n_threads // (end - first), BUDGET // 100)
             while going:
                 with nogil:
-                    status = grow_tasks(top, subtrees, first, end, scratch, numbers, n_threads, BUDGET)
+                    status = grow_tasks(top, subtrees, first, end, scratch, numbers, n_threads, share)
                 raise_for_status(status)
                 breathe(tick, done, top.table.n)
                 going = False

@@ -12,7 +12,7 @@ from libc.stdint cimport uint8_t, uint32_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
 
-from kernelrules.core.criteria cimport ABSOLUTE, Criterion
+from kernelrules.core.criteria cimport ABSOLUTE, POISSON, Criterion
 from kernelrules.core.node cimport (
     Grower, Limits, Work, describe, drop_histogram, find_split, is_final, new_node, push,
 )
@@ -20,6 +20,9 @@ from kernelrules.core.presort cimport Arena, Table, free_arena, part_of_arena, v
 from kernelrules.core.scan cimport Found, Rules, Scratch
 from kernelrules.core.split cimport split
 from kernelrules.core.status cimport NO_MEMORY, OK
+
+cdef enum:
+    SLOW = 10               # entries of vectorised loops that one of absolute error costs
 
 
 # ---- the loops -------------------------------------------------------------------------------------------------
@@ -57,10 +60,10 @@ cdef int grow_some(Grower *grower, Py_ssize_t budget) noexcept nogil:
     while status == OK and grower.n_stack and budget > 0:
         grower.n_stack -= 1
         work = grower.stack[grower.n_stack]
-        budget -= work.m * grower.table.n_columns + 100
+        budget -= work.m * grower.table.n_columns * grower.entry_cost + grower.node_cost
         if work.m <= grower.alone:
             status = push(&grower.tasks, &grower.n_tasks, &grower.task_room, &work)
-            grower.nodes[work.node].task = grower.n_tasks - 1
+            grower.nodes[work.node].task = <int> (grower.n_tasks - 1)
             continue
         status = enter_arena(grower, &work, CLOSE)
         if status == OK:
@@ -151,6 +154,7 @@ cdef Grower *new_grower(const Table *table, const Criterion *criterion, const Ru
     grower.arenas[0], grower.n_arenas, grower.own_first = arena, 1, own
     grower.scratch, grower.n_threads = scratch, n_threads
     grower.number = arena.number
+    set_costs(grower)
     grower.found = <Found *> malloc(table.n_columns * sizeof(Found))
     grower.columns = <Py_ssize_t *> malloc(table.n_columns * sizeof(Py_ssize_t))
     grower.shift = <double *> calloc(2 * criterion.n_sums, sizeof(double))
@@ -165,6 +169,20 @@ cdef Grower *new_grower(const Table *table, const Criterion *criterion, const Ru
         free_grower(grower)
         return NULL
     return grower
+
+
+cdef void set_costs(Grower *grower) noexcept nogil:
+    """What growing costs, in entries scanned by the vectorised loops: so that signals are looked at in time."""
+    cdef const Table *table = grower.table
+    cdef const Criterion *criterion = grower.criterion
+    cdef Py_ssize_t k, n_levels
+    cdef bint simple = criterion.n_sums <= 3 and criterion.kind != POISSON and grower.arenas[0].w == NULL
+    grower.entry_cost = SLOW if criterion.kind == ABSOLUTE else 1 if simple else 2 + criterion.n_sums
+    grower.node_cost = 100
+    for k in range(table.n_coded):
+        n_levels = table.n_levels[table.coded[k]]
+        if n_levels:                        # subsets, or turns of the power method
+            grower.node_cost += min(n_levels * 100, 4096) * criterion.n_sums
 
 
 cdef void free_grower(Grower *grower) noexcept nogil:

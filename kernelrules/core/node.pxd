@@ -25,19 +25,19 @@ cdef struct Limits:
     bint exact                      # sums are of whole numbers: differences of histograms are exact
 
 
-cdef struct Node:
-    Py_ssize_t feature              # -1: a leaf
+cdef struct Node:                   # small: there may be twice as many as rows, which are fewer than 2³¹
     double threshold
-    Py_ssize_t left
-    Py_ssize_t right
-    Py_ssize_t n
     double loss
     double gain
     double value                    # of one target
     Py_ssize_t subset               # where the flags of a subset start, -1: none
-    Py_ssize_t task                 # a subtree grown apart, -1: none
-    Py_ssize_t stand_ins            # where its surrogates start, and their number
-    Py_ssize_t n_stand_ins
+    Py_ssize_t stand_ins            # where its surrogates start
+    int n_stand_ins
+    int feature                     # -1: a leaf
+    unsigned int left
+    unsigned int right
+    unsigned int n
+    int task                        # a subtree grown apart, -1: none
     bint missing_left
     bint pure
 
@@ -89,6 +89,8 @@ cdef struct Grower:
     Py_ssize_t n_spare
     Py_ssize_t spare_room
     Py_ssize_t alone                # rows up to which a subtree is put off
+    Py_ssize_t entry_cost           # work of a row of a column, and what a node costs besides
+    Py_ssize_t node_cost
     Work *tasks
     Py_ssize_t n_tasks
     Py_ssize_t task_room

@@ -13,10 +13,10 @@ from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcpy, memset
 
 from kernelrules.core.criteria cimport (
-    ABSOLUTE, GAIN_RATIO, GINI, POISSON, SQUARED, Criterion, class_loss, gain_of, score_scale,
+    ABSOLUTE, GAIN_RATIO, POISSON, SQUARED, Criterion, class_loss, gain_of, has_exact_scores, score_scale,
 )
 from kernelrules.core.presort cimport DIFFERS, Arena, Table
-from kernelrules.core.scan cimport NO_CUT, Found, View, cell_size, fill_histogram, is_packed, scan_column
+from kernelrules.core.scan cimport NO_CUT, Found, View, cell_size, fill_histogram, is_packed, scan_column, scan_columns
 from kernelrules.core.status cimport NO_MEMORY, OK
 from kernelrules.core.surrogate cimport more_room
 
@@ -43,7 +43,8 @@ cdef Py_ssize_t new_node(Grower *grower) noexcept nogil:
         grower.room = room
     node = grower.nodes + grower.n_nodes
     memset(node, 0, sizeof(Node))
-    node.feature = node.left = node.right = node.subset = node.task = -1
+    node.feature = node.task = -1
+    node.subset = -1
     grower.n_nodes += 1
     return grower.n_nodes - 1
 
@@ -141,7 +142,7 @@ cdef void describe_targets(const Criterion *criterion, const Table *table, const
                 loss += weight * (off * log(off / mean) - (off - mean) if off > 0 else mean)
             else:
                 loss += weight * (off - mean) * (off - mean)
-    node.loss = loss
+    node.loss = max(0.0, loss)
     node.value = sums[1] / sums[0]
 
 
@@ -176,7 +177,7 @@ cdef void describe(const Grower *grower, const Arena *arena, Py_ssize_t start, P
     """Sums, loss and value of a node, from its rows."""
     cdef Node *node = grower.nodes + number
     cdef double *sums = grower.sums + number * grower.criterion.n_sums
-    node.n = m
+    node.n = <unsigned int> m
     if grower.criterion.classes:
         describe_classes(grower.criterion, grower.table, arena, arena.rows + start, m, sums, node)
     elif grower.criterion.kind == ABSOLUTE:
@@ -230,7 +231,7 @@ cdef void view_of(Grower *grower, const Work *work, View *view) noexcept nogil:
     view.known, view.histogram = work.known, work.histogram
     view.low, view.high = work.low, work.high
     view.unit = 0
-    if not grower.limits.exact:             # gains lie between 0 and the loss
+    if not (grower.limits.exact and has_exact_scores(grower.criterion)):    # gains lie between 0 and the loss
         frexp(grower.nodes[work.node].loss * score_scale(grower.criterion, sums[0]), &exponent)
         view.unit = ldexp(1, exponent - DIGITS)
     view.rank, view.sorted_y, view.sorted_w = NULL, NULL, NULL
@@ -262,16 +263,6 @@ cdef void centre(Grower *grower, View *view) noexcept nogil:
     view.sums = centred
 
 
-cdef inline bint is_perfect(const Criterion *criterion, const View *view, const Found *found) noexcept nogil:
-    """Whether no column can have a better split: both children are pure. Not every such split is noticed."""
-    if found.score == NO_CUT:
-        return False
-    if view.m == 2:
-        return True
-    return (criterion.kind == GINI and criterion.n_sums == 3
-            and found.score >= 2 * view.sums[1] * view.sums[2])
-
-
 cdef Py_ssize_t scan_range(Grower *grower, const View *view, Py_ssize_t first, Py_ssize_t end) noexcept nogil:
     """Columns from `first` to `end` of those that were drawn, by the threads that pay; gives where it stopped.
 
@@ -280,15 +271,10 @@ cdef Py_ssize_t scan_range(Grower *grower, const View *view, Py_ssize_t first, P
     cdef Py_ssize_t j
     cdef bint may_stop = (grower.limits.max_features == grower.table.n_columns and not grower.rules.missing_apart
                           and grower.criterion.kind != GAIN_RATIO)
-    cdef Found *found
     cdef int n_threads = grower.n_threads if view.m * (end - first) >= SHARED else 1
     if n_threads == 1:
-        for j in range(first, end):
-            found = grower.found + grower.columns[j]
-            scan_column(grower.criterion, grower.rules, view, grower.columns[j], grower.scratch[0], found, NULL)
-            if may_stop and is_perfect(grower.criterion, view, found):
-                return j + 1
-        return end
+        return scan_columns(grower.criterion, grower.rules, view, grower.columns, first, end, may_stop,
+                            grower.scratch[0], grower.found)
     for j in prange(first, end, num_threads=n_threads, schedule="dynamic", chunksize=1):
         scan_column(grower.criterion, grower.rules, view, grower.columns[j], grower.scratch[threadid()],
                     grower.found + grower.columns[j], NULL)
@@ -363,7 +349,7 @@ cdef int find_split(Grower *grower, Work *work) noexcept nogil:
         work.column = choose(grower, n_drawn)
     if work.column >= 0:
         work.found = grower.found[work.column]
-        work.gain = gain_of(grower.criterion, work.found.score, work.found.weight)
+        work.gain = gain_of(grower.criterion, work.found.raw, work.found.weight)
         if work.gain / grower.limits.weight < grower.limits.min_gain:
             work.column = -1
     return OK

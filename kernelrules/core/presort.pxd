@@ -73,7 +73,17 @@ cdef inline key_t key_of(real_t value, key_t example) noexcept nogil:
 
 cdef int sort_entries(key_t *keys, key_t *other_keys, uint32_t *entries, uint32_t *other_entries, Py_ssize_t n,
                       Py_ssize_t n_known) noexcept nogil
-cdef double value_of(const Table *table, Py_ssize_t row, Py_ssize_t column) noexcept nogil
+cdef inline const char *address_of(const Table *table, Py_ssize_t row, Py_ssize_t column) noexcept nogil:
+    """Where a value of the data is."""
+    return table.values + row * table.row_stride + column * table.column_stride
+
+
+cdef inline double value_of(const Table *table, Py_ssize_t row, Py_ssize_t column) noexcept nogil:
+    """A value of the data."""
+    cdef const char *at = address_of(table, row, column)
+    return (<const float *> at)[0] if table.single else (<const double *> at)[0]
+
+
 cdef Arena *part_of_arena(const Table *table, const Arena *whole, Py_ssize_t start, Py_ssize_t m, Py_ssize_t n_outputs,
                           uint32_t *number) noexcept nogil
 cdef void free_arena(Arena *arena) noexcept nogil

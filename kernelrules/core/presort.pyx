@@ -39,6 +39,8 @@ cdef enum:
     HASHED = 1024           # places of the table that looks for them
     BATCH = 16              # columns turned at a time: a cache line of float32
     BLOCK = 64              # rows turned at a time
+    AT_ONCE = 20000000      # entries sorted between looks at signals
+    SHORT = 16              # entries that are copied one by one
 
 
 # ---- one column ------------------------------------------------------------------------------------------------
@@ -170,7 +172,11 @@ cdef Py_ssize_t partition(uint32_t *entries, Py_ssize_t n, Py_ssize_t n_known, c
         right[0] = entry
         left += 1 - goes
         right += goes
-    memcpy(left, scratch, (right - scratch) * sizeof(uint32_t))
+    if right - scratch < SHORT:             # a call costs more than the copy
+        for i in range(right - scratch):
+            left[i] = scratch[i]
+    else:
+        memcpy(left, scratch, (right - scratch) * sizeof(uint32_t))
     return n_known_left
 
 
@@ -193,11 +199,6 @@ cdef Py_ssize_t keep_side(uint32_t *entries, Py_ssize_t n, Py_ssize_t n_known, c
         end[0] = entry
         end += side[entry & id_mask] == kept
     return n_known_kept
-
-
-cdef double value_of(const Table *table, Py_ssize_t row, Py_ssize_t column) noexcept nogil:
-    cdef const char *at = table.values + row * table.row_stride + column * table.column_stride
-    return (<const float *> at)[0] if table.single else (<const double *> at)[0]
 
 
 # ---- arenas ----------------------------------------------------------------------------------------------------
@@ -358,7 +359,7 @@ cdef int read_all(const real_t *example, Table *table, const uint32_t *labels, P
     The order of a column comes to its own part of the block. Columns of float32 are turned into there, and sorted where
     they are; those of float64 need room of their own.
     """
-    cdef Py_ssize_t n = table.n, p = table.n_columns, first, width, k
+    cdef Py_ssize_t n = table.n, p = table.n_columns, first, width, k, step
     cdef Py_ssize_t n_bytes = n * sizeof(real_t)
     cdef bint by_columns = table.row_stride == sizeof(real_t), in_place = sizeof(real_t) == sizeof(uint32_t)
     cdef real_t *room = NULL
@@ -376,8 +377,9 @@ cdef int read_all(const real_t *example, Table *table, const uint32_t *labels, P
             work[k].other_entries = <uint32_t *> kr_block(n * sizeof(uint32_t))
             if work[k].keys == NULL or work[k].other_keys == NULL or work[k].other_entries == NULL:
                 raise MemoryError
-        for first in range(0, p, BATCH):
-            width = min(BATCH, p - first)
+        step = max(1, min(BATCH, AT_ONCE // max(n, 1)))
+        for first in range(0, p, step):
+            width = min(step, p - first)
             turned = <real_t *> (block + first * n) if in_place else room
             with nogil:
                 if not by_columns:

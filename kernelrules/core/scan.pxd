@@ -19,6 +19,7 @@ cdef extern from "scan_loops.h" nogil:
         double sum0
         double weight
         double sum
+        const double *inverse
 
     const double NO_CUT "KR_NO_CUT"
     kr_cut kr_cut_two(int level, const uint32_t *entries, int shift, const kr_range *range)
@@ -58,7 +59,8 @@ cdef struct Level:                  # of a categorical column
 
 
 cdef struct Found:
-    double score                    # NO_CUT: there is no split
+    double score                    # in units of the view; NO_CUT: there is no split
+    double raw                      # the score as it was computed
     double second                   # decides between equal scores
     double left_weight
     double weight                   # of all rows that count
@@ -76,6 +78,7 @@ cdef struct Scratch:                # of one thread
     uint8_t *left_of
     double *losses                  # absolute error: losses and medians left and right of a cut
     uint32_t *links                 # ... and two lists of targets
+    double *inverse                 # by cut
     double *classes                 # squares of classes, for principal components
 
 
@@ -87,6 +90,9 @@ cdef void fill_histogram(const Criterion *criterion, const View *view, Py_ssize_
                          void *histogram) noexcept nogil
 cdef void scan_column(const Criterion *criterion, const Rules *rules, const View *view, Py_ssize_t column,
                       Scratch *scratch, Found *found, uint8_t *left_of) noexcept nogil
+cdef Py_ssize_t scan_columns(const Criterion *criterion, const Rules *rules, const View *view,
+                             const Py_ssize_t *columns, Py_ssize_t first, Py_ssize_t end, bint may_stop,
+                             Scratch *scratch, Found *found) noexcept nogil
 cdef void add_entries(const Criterion *criterion, const View *view, const uint32_t *entries, Py_ssize_t n,
                       double *sums) noexcept nogil
 cdef int ascending(const void *a, const void *b) noexcept nogil

@@ -12,7 +12,7 @@ Of equal scores the lowest threshold is taken, then missing to the right; of sub
 Invariant: a column's sums are added in the order of its entries (or of the node's rows), so no thread changes a bit.
 """
 
-from libc.math cimport sqrt
+from libc.math cimport fabs, sqrt
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, qsort
 from libc.string cimport memcpy, memset
@@ -30,8 +30,12 @@ ctypedef fused code_t:
 cdef enum:
     SUBSETS = 12            # levels up to which every subset is tried
     ROOM = 8                # times n_sums that are used at once
-    TURNS = 200             # of the power method: it converges linearly
+    TURNS = 100             # of the power method: it converges linearly
     KEY_NUMBERS = 4         # of a bin in `keys`: enough for a Level, and for what surrogates count
+
+cdef double STILL = 1e-10   # a direction that changes by less has come to rest
+cdef double LOST = 1e-12    # share of the weight that rounded sums do not tell from 0
+
 
 cdef enum Way:              # to divide levels
     CUT                     # the first of them left
@@ -64,13 +68,15 @@ cdef Scratch *new_scratch(const Table *table, const Criterion *criterion, bint w
     scratch.keys = <double *> malloc(widest * KEY_NUMBERS * sizeof(double))
     scratch.sums = <double *> malloc(ROOM * criterion.n_sums * sizeof(double))
     scratch.left_of = <uint8_t *> malloc(widest)
+    scratch.inverse = <double *> malloc((n + 1) * sizeof(double)) if criterion.kind == SQUARED else NULL
     if criterion.kind == ABSOLUTE:
         scratch.losses = <double *> malloc(4 * (n + 2) * sizeof(double))
         scratch.links = <uint32_t *> malloc(4 * (n + 2) * sizeof(uint32_t))
     if criterion.classes and n_classes > 2 and table.n_coded:
-        scratch.classes = <double *> malloc((n_classes * n_classes + 4 * n_classes) * sizeof(double))
+        scratch.classes = <double *> malloc(3 * n_classes * sizeof(double))
     if (scratch.entries == NULL or scratch.cells == NULL or scratch.touched == NULL or scratch.bins == NULL
             or scratch.keys == NULL or scratch.sums == NULL or scratch.left_of == NULL
+            or (criterion.kind == SQUARED and scratch.inverse == NULL)
             or (criterion.kind == ABSOLUTE and (scratch.losses == NULL or scratch.links == NULL))
             or (criterion.classes and n_classes > 2 and table.n_coded and scratch.classes == NULL)):
         free_scratch(scratch)
@@ -88,6 +94,7 @@ cdef void free_scratch(Scratch *scratch) noexcept nogil:
     free(scratch.keys)
     free(scratch.sums)
     free(scratch.left_of)
+    free(scratch.inverse)
     free(scratch.losses)
     free(scratch.links)
     free(scratch.classes)
@@ -194,18 +201,22 @@ cdef inline void judge(const Criterion *criterion, const Rules *rules, const Vie
                        const double *left, Py_ssize_t n_left, const double *all, Py_ssize_t n_all, double base,
                        Py_ssize_t at, bint missing_left, double *room, Found *found) noexcept nogil:
     """Take this way to divide if it is allowed and better than what was found."""
-    cdef double score, second = 0
+    cdef double score, raw, second = 0
     if n_left < rules.min_leaf or n_all - n_left < rules.min_leaf:
+        return
+    if view.unit > 0 and min(left[0], all[0] - left[0]) <= LOST * all[0]:
         return
     if is_constrained(rules, column) and not keeps_order(criterion, rules, view, column, left, all):
         return
-    score = max(score_of(criterion, left, all, base, room), 0.0)      # below 0 by rounding only
+    raw = max(score_of(criterion, left, all, base, room), 0.0)        # below 0 by rounding only
+    score = in_units(raw, view.unit)
     if score < found.score:
         return
     if criterion.kind == MISCLASSIFICATION:
         second = spread_score(criterion, left, all)
     if score > found.score or second > found.second or (second == found.second and at < found.at):
         found.score, found.second, found.at, found.missing_left = score, second, at, missing_left
+        found.raw = raw
         found.left_weight, found.weight = left[0], all[0]
 
 
@@ -220,6 +231,21 @@ cdef inline bint is_simple(const Criterion *criterion, const Rules *rules, const
         return criterion.n_sums == 3 and (criterion.kind == GINI or (criterion.logs != NULL and (
             criterion.kind == ENTROPY or criterion.kind == GAIN_RATIO)))
     return criterion.kind == SQUARED and criterion.n_sums == 2
+
+
+cdef const double *inverse_of(const Criterion *criterion, const Rules *rules, const View *view,
+                              Scratch *scratch) noexcept nogil:
+    """What to multiply by instead of dividing, the same for all columns of a node, where sums are rounded anyway.
+
+    NULL elsewhere. Whether it is used depends on the node alone, so all threads get the same bits.
+    """
+    cdef Py_ssize_t i
+    if (criterion.kind != SQUARED or criterion.n_sums != 2 or view.unit == 0 or view.known != NULL
+            or view.arena.w != NULL or rules.monotone != NULL):
+        return NULL
+    for i in range(1, view.m):
+        scratch.inverse[i] = 1 / (<double> i * <double> (view.m - i))
+    return scratch.inverse
 
 
 cdef kr_cut simple_cut(const Criterion *criterion, const Rules *rules, const View *view, const uint32_t *entries,
@@ -238,21 +264,6 @@ cdef kr_cut simple_cut(const Criterion *criterion, const Rules *rules, const Vie
     return cut
 
 
-cdef inline void scan_simple(const Criterion *criterion, const Rules *rules, const View *view,
-                             const uint32_t *entries, Found *found) noexcept nogil:
-    """The best cut by one of the vectorised loops, nothing missing: most of the work of most trees."""
-    cdef kr_range cuts
-    cdef kr_cut cut
-    cuts.first, cuts.last = rules.min_leaf, view.m - rules.min_leaf
-    if cuts.first > cuts.last:
-        return
-    cuts.weight0, cuts.sum0 = 0, 0
-    cuts.weight, cuts.sum = view.sums[0], view.sums[criterion.n_sums - 1]
-    cut = simple_cut(criterion, rules, view, entries, base_of(criterion, view.sums), &cuts)
-    if cut.at > 0:
-        found.score, found.at, found.left_weight, found.weight = cut.score, cut.at, cut.at, view.m
-
-
 cdef void scan_ordered(const Criterion *criterion, const Rules *rules, const View *view, Py_ssize_t column,
                        Scratch *scratch, Found *found) noexcept nogil:
     """The best cut of an ordered column, with missing rows on either side or apart."""
@@ -268,9 +279,6 @@ cdef void scan_ordered(const Criterion *criterion, const Rules *rules, const Vie
     cdef kr_range cuts
     cdef kr_cut cut
     cdef bint missing_left
-    if n_missing == 0 and is_simple(criterion, rules, view, column):
-        scan_simple(criterion, rules, view, entries, found)
-        return
     memcpy(all, view.sums, n_sums * sizeof(double))
     if n_missing:
         memset(missing, 0, n_sums * sizeof(double))
@@ -288,6 +296,7 @@ cdef void scan_ordered(const Criterion *criterion, const Rules *rules, const Vie
         if missing_left:
             memcpy(left, missing, n_sums * sizeof(double))
             n_left = n_missing
+        cuts.inverse = NULL if n_missing else inverse_of(criterion, rules, view, scratch)
         cuts.first = max(1, rules.min_leaf - n_left)
         cuts.last = min(n_known - 1, n_all - n_left - rules.min_leaf)
         if cuts.first > cuts.last:
@@ -298,6 +307,7 @@ cdef void scan_ordered(const Criterion *criterion, const Rules *rules, const Vie
             cut = simple_cut(criterion, rules, view, entries, base, &cuts)
             if cut.at > 0 and (cut.score > found.score or (cut.score == found.score and cut.at < found.at)):
                 found.score, found.at, found.missing_left = cut.score, cut.at, missing_left
+                found.raw = cut.score
                 found.left_weight, found.weight = n_left + cut.at, n_all
             continue
         for i in range(cuts.last + 1):
@@ -426,7 +436,7 @@ cdef void scan_packed(const View *view, const Bins *bins, Py_ssize_t min_leaf, F
         cross = <double> (so_far >> 32) * weight - left * ones
         score = 2 * (cross * cross / (left * (weight - left)))
         if score > found.score and n_left >= min_leaf and view.m - n_left >= min_leaf:
-            found.score, found.at = score, bins.list[k] + 1
+            found.score, found.raw, found.at = score, score, bins.list[k] + 1
             found.left_weight, found.weight = left, weight
 
 
@@ -485,53 +495,63 @@ cdef int ascending(const void *a, const void *b) noexcept nogil:
 
 cdef void principal_component(const Criterion *criterion, const Bins *bins, Py_ssize_t n_levels, const Level *levels,
                               double *room) noexcept nogil:
-    """Leading eigenvector of the weighted covariance of the levels' class shares, in the first n_classes of room."""
-    cdef Py_ssize_t n = criterion.n_sums - 1, size = bins.size, lev, j, k, _turn
+    """Leading direction of the levels' class shares about their mean, weighted, in the first n_classes of room.
+
+    The power method: sum_l W_l (share_l - mean) ((share_l - mean)·direction), until it turns no more.
+    """
+    cdef Py_ssize_t n = criterion.n_sums - 1, size = bins.size, lev, j
     cdef double *direction = room
     cdef double *other = room + n
     cdef double *mean = other + n
-    cdef double *covariance = mean + 2 * n
     cdef const double *cell
-    cdef double total = 0, length, weight
-    memset(room, 0, (n * n + 4 * n) * sizeof(double))
+    cdef double total = 0, length, along, change
+    cdef int turn
+    memset(room, 0, 3 * n * sizeof(double))
     for lev in range(n_levels):
         cell = bins.cells + levels[lev].bin * size
         total += cell[0]
         for j in range(n):
             mean[j] += cell[1 + j]
-    for lev in range(n_levels):
+    for j in range(n):
+        mean[j] /= total
+    for lev in range(n_levels):         # start along the level that is farthest out, so never at a right angle to all
         cell = bins.cells + levels[lev].bin * size
-        weight = cell[0]
-        for j in range(n):
-            for k in range(n):
-                covariance[j * n + k] += (weight * (cell[1 + j] / weight - mean[j] / total)
-                                          * (cell[1 + k] / weight - mean[k] / total))
-    for j in range(n):                  # start where classes vary most, and nowhere by symmetry orthogonal
-        direction[j] = covariance[j * n + j] * (1 + 0.01 * j) * (1 if covariance[j] >= 0 else -1)
-    for _turn in range(TURNS):
         length = 0
         for j in range(n):
-            other[j] = 0
-            for k in range(n):
-                other[j] += covariance[j * n + k] * direction[k]
+            along = cell[1 + j] / cell[0] - mean[j]
+            length += cell[0] * along * along
+        if length > other[0]:
+            other[0] = length
+            for j in range(n):
+                direction[j] = cell[1 + j] / cell[0] - mean[j]
+    for turn in range(TURNS):
+        memset(other, 0, n * sizeof(double))
+        for lev in range(n_levels):
+            cell = bins.cells + levels[lev].bin * size
+            along = 0
+            for j in range(n):
+                along += (cell[1 + j] / cell[0] - mean[j]) * direction[j]
+            for j in range(n):
+                other[j] += cell[0] * along * (cell[1 + j] / cell[0] - mean[j])
+        length, change = 0, 0
+        for j in range(n):
             length += other[j] * other[j]
         if length == 0:
             return
         length = sqrt(length)
         for j in range(n):
+            change += fabs(other[j] / length - direction[j])
             direction[j] = other[j] / length
+        if turn > 0 and change < STILL:
+            return
 
 
-cdef Py_ssize_t order_levels(const Criterion *criterion, const Rules *rules, const View *view, const Bins *bins,
-                             Scratch *scratch) noexcept nogil:
-    """Levels with rows in ascending order of what they predict; of several classes, along the principal component."""
-    cdef Level *levels = <Level *> scratch.keys
-    cdef Py_ssize_t n = bins.n + (bins.missing >= 0 and not rules.missing_apart), lev, k
+cdef void order_levels(const Criterion *criterion, const Bins *bins, Scratch *scratch, Level *levels,
+                       Py_ssize_t n) noexcept nogil:
+    """Levels in ascending order of what they predict; of several classes, along the principal component."""
+    cdef Py_ssize_t lev, k
     cdef const double *cell
     cdef double *sums = scratch.sums
-    for lev in range(n):
-        levels[lev].bin = bins.list[lev]
-        levels[lev].key = 0
     if criterion.classes and criterion.n_sums > 3:
         principal_component(criterion, bins, n, levels, scratch.classes)
         for lev in range(n):
@@ -545,7 +565,6 @@ cdef Py_ssize_t order_levels(const Criterion *criterion, const Rules *rules, con
             for k in range(1 + criterion.classes, criterion.n_sums):
                 levels[lev].key += sums[k] / sums[0]
     qsort(levels, n, sizeof(Level), ascending)
-    return n
 
 
 cdef void mark_left(const Level *levels, Py_ssize_t n, Py_ssize_t n_bins, Way way, Py_ssize_t at,
@@ -561,22 +580,25 @@ cdef void scan_subsets(const Criterion *criterion, const Rules *rules, const Vie
                        const Bins *bins, Scratch *scratch, Found *found, uint8_t *left_of) noexcept nogil:
     """The best subset of categories to go left; it is written where it is wanted."""
     cdef Level *levels = <Level *> scratch.keys
-    cdef Py_ssize_t n_sums = criterion.n_sums, n = order_levels(criterion, rules, view, bins, scratch), lev, n_left = 0
+    cdef Py_ssize_t n_sums = criterion.n_sums, lev, n_left = 0, code, gray = 0, flipped
+    cdef Py_ssize_t n = bins.n + (bins.missing >= 0 and not rules.missing_apart)
     cdef double *left = scratch.sums
     cdef double *all = left + n_sums
     cdef double *room = all + n_sums
-    cdef Py_ssize_t n_all = all_that_count(criterion, rules, view, bins, all)
-    cdef double base = base_of(criterion, all), sign
+    cdef Py_ssize_t n_all
+    cdef double base, sign
     cdef Way way = CUT
-    cdef Py_ssize_t code, gray = 0, flipped
+    for lev in range(n):
+        levels[lev].bin, levels[lev].key = bins.list[lev], 0
     if rules.one_level:
         way = ONE
     elif criterion.n_sums > (3 if criterion.classes else 2) and n <= SUBSETS:
         way = BITS
+    else:
+        order_levels(criterion, bins, scratch, levels, n)
+    n_all = all_that_count(criterion, rules, view, bins, all)
+    base = base_of(criterion, all)
     memset(left, 0, n_sums * sizeof(double))
-    if way != CUT:
-        for lev in range(n):
-            levels[lev].bin = bins.list[lev]
     if way == ONE:
         for lev in range(n if n > 2 else n - 1):      # of two levels, one says it all
             memset(left, 0, n_sums * sizeof(double))
@@ -603,14 +625,19 @@ cdef void scan_subsets(const Criterion *criterion, const Rules *rules, const Vie
 
 # ---- any column ------------------------------------------------------------------------------------------------
 
+cdef inline void no_split(Found *found) noexcept nogil:
+    """Before anything has been found."""
+    found.score, found.second, found.at, found.missing_left = NO_CUT, 0, -1, False
+    found.raw = found.left_weight = found.weight = 0
+
+
 cdef void scan_column(const Criterion *criterion, const Rules *rules, const View *view, Py_ssize_t column,
                       Scratch *scratch, Found *found, uint8_t *left_of) noexcept nogil:
     """The best split of a column; of categories also which go left, where `left_of` is given."""
     cdef const Table *table = view.table
     cdef Py_ssize_t place = table.place[column]
     cdef Bins bins
-    found.score, found.second, found.at, found.missing_left = NO_CUT, 0, -1, False
-    found.left_weight = found.weight = 0
+    no_split(found)
     if criterion.kind == ABSOLUTE:
         scan_absolute(criterion, rules, view, column, scratch, found, left_of)
     elif place >= 0:
@@ -624,3 +651,45 @@ cdef void scan_column(const Criterion *criterion, const Rules *rules, const View
         clear_bins(view, &bins, scratch)
     if found.score > 0:
         found.score = in_units(found.score, view.unit)
+
+
+cdef inline bint is_perfect(const Criterion *criterion, const View *view, const Found *found) noexcept nogil:
+    """Whether no column can have a better split: both children are pure. Not every such split is noticed."""
+    if found.score == NO_CUT:
+        return False
+    if view.m == 2:
+        return True
+    return criterion.kind == GINI and criterion.n_sums == 3 and found.score >= 2 * view.sums[1] * view.sums[2]
+
+
+cdef Py_ssize_t scan_columns(const Criterion *criterion, const Rules *rules, const View *view,
+                             const Py_ssize_t *columns, Py_ssize_t first, Py_ssize_t end, bint may_stop,
+                             Scratch *scratch, Found *found) noexcept nogil:
+    """Columns one after the other, up to a perfect split if that `may_stop` it; gives how far it came.
+
+    Ordered columns of nodes without missing values and weights are most of the work of most trees, and most nodes are
+    small: what all such columns share is made ready once.
+    """
+    cdef const Table *table = view.table
+    cdef bint simple = is_simple(criterion, rules, view, 0) and rules.monotone == NULL and view.known == NULL
+    cdef double base = base_of(criterion, view.sums)
+    cdef Py_ssize_t j, column
+    cdef kr_range cuts
+    cdef kr_cut cut
+    cuts.first, cuts.last = rules.min_leaf, view.m - rules.min_leaf
+    cuts.weight0, cuts.sum0, cuts.weight, cuts.sum = 0, 0, view.sums[0], view.sums[criterion.n_sums - 1]
+    cuts.inverse = inverse_of(criterion, rules, view, scratch) if simple else NULL
+    for j in range(first, end):
+        column = columns[j]
+        if simple and table.place[column] >= 0:
+            no_split(found + column)
+            cut = simple_cut(criterion, rules, view, view.arena.order[table.place[column]] + view.start, base, &cuts)
+            if cut.at > 0:
+                found[column].score, found[column].raw = in_units(cut.score, view.unit), cut.score
+                found[column].at = cut.at
+                found[column].left_weight, found[column].weight = cut.at, view.m
+        else:
+            scan_column(criterion, rules, view, column, scratch, found + column, NULL)
+        if may_stop and is_perfect(criterion, view, found + column):
+            return j + 1
+    return end

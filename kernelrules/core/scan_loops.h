@@ -33,6 +33,7 @@ typedef struct {
     ptrdiff_t first, last;
     double weight0, sum0; /* on the left from the start */
     double weight, sum;   /* of all rows */
+    const double *inverse; /* 1 / (weight_left weight_right) of every cut, where sums are rounded anyway; or NULL */
 } kr_range;
 
 #define KR_SCAN_PASTE_(a, b) a##_##b

@@ -19,6 +19,18 @@ static inline double KR_SCAN_NAME(scores)(const uint32_t *entries, const double 
     double weight = range->weight, sum = range->sum, weight0 = range->weight0, highest = KR_NO_CUT;
     int begin = (int)(from - start), n = (int)(end - start);
     double first = weight0 + (double)start;
+    const double *inverse = range->inverse;
+    if (inverse != NULL) {
+#pragma omp simd reduction(max : highest)
+        for (int j = begin; j < n; j++) {
+            double cross = sums[j] * weight - (first + (double)j) * sum;
+            double score = cross * cross * inverse[start + j];
+            score = entries[start + j] >> 31 ? score : KR_NO_CUT;
+            scores[j] = score;
+            highest = score > highest ? score : highest;
+        }
+        return highest;
+    }
 #pragma omp simd reduction(max : highest)
     for (int j = begin; j < n; j++) {
         double left = first + (double)j;
@@ -35,7 +47,8 @@ static inline kr_cut KR_SCAN_NAME(better_at)(kr_cut best, double sum, ptrdiff_t 
 {
     double left = range->weight0 + (double)i;
     double cross = sum * range->weight - left * range->sum;
-    double score = cross * cross / (left * (range->weight - left));
+    double score = range->inverse != NULL ? cross * cross * range->inverse[i]
+                                          : cross * cross / (left * (range->weight - left));
     if (score > best.score) {
         best.score = score;
         best.at = i;

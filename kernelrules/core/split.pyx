@@ -18,10 +18,16 @@ from kernelrules.core.node cimport (
     FEW, SHARED, Grower, Node, Work, centre, describe, drop_histogram, is_final, mixed, new_histogram, new_node, push,
     view_of,
 )
-from kernelrules.core.presort cimport DIFFERS, Arena, Table, keep_side, partition, value_of
+from kernelrules.core.presort cimport DIFFERS, Arena, Table, address_of, keep_side, partition, value_of
 from kernelrules.core.scan cimport View, cell_size, fill_histogram, halfway, is_packed, scan_column
 from kernelrules.core.status cimport NO_MEMORY, OK
 from kernelrules.core.surrogate cimport find_stand_ins, keep_flags
+
+cdef extern from *:
+    """
+    #define kr_fetch(address) __builtin_prefetch(address)
+    """
+    void kr_fetch(const void *address) noexcept nogil
 
 ctypedef fused code_t:
     uint8_t
@@ -41,7 +47,8 @@ cdef double side_by_order(const Grower *grower, const Work *work, int missing_si
     cdef Py_ssize_t n_known = work.known[place] if work.known != NULL else work.m
     cdef const uint32_t *entries = arena.order[place] + work.start
     cdef uint32_t id_mask = table.id_mask
-    if not (is_parted(grower, work, place) and arena.n_orders == 1 and not arena.own_rows):     # nobody asks otherwise
+    if (grower.rules.missing_apart or arena.own_rows or arena.n_orders > 1
+            or not is_parted(grower, work, place)):             # otherwise nobody asks
         for i in range(at):
             arena.side[entries[i] & id_mask] = 0
         for i in range(at, n_known):
@@ -203,6 +210,18 @@ cdef int share_histogram(Grower *grower, Work *work, Work *left, Work *right, bi
     return OK
 
 
+cdef void fetch_neighbours(const Grower *grower, const Work *work) noexcept nogil:
+    """Ask for the two values around a cut ahead of need: they lie anywhere in the data."""
+    cdef const Table *table = grower.table
+    cdef const Arena *arena = grower.arenas[work.arena]
+    cdef Py_ssize_t place = table.place[work.column], at = work.found.at
+    cdef const uint32_t *entries
+    if place >= 0 and at < work.m:
+        entries = arena.order[place] + work.start
+        kr_fetch(address_of(table, arena.origin[entries[at - 1] & table.id_mask], work.column))
+        kr_fetch(address_of(table, arena.origin[entries[at] & table.id_mask], work.column))
+
+
 cdef int set_sides(Grower *grower, Work *work) noexcept nogil:
     """Side of every row, and what the node's split is in the result."""
     cdef const Table *table = grower.table
@@ -210,8 +229,11 @@ cdef int set_sides(Grower *grower, Work *work) noexcept nogil:
     cdef Py_ssize_t column = work.column
     cdef int missing_side
     cdef View view
-    view_of(grower, work, &view)
-    node.feature, node.gain = column, work.gain
+    if table.n_levels[column] or grower.rules.missing_apart:
+        view_of(grower, work, &view)
+    else:
+        fetch_neighbours(grower, work)
+    node.feature, node.gain = <int> column, work.gain
     if table.n_levels[column]:              # once more, to know which levels go left
         centre(grower, &view)
         scan_column(grower.criterion, grower.rules, &view, column, grower.scratch[0], &work.found, grower.left_of)
@@ -225,8 +247,8 @@ cdef int set_sides(Grower *grower, Work *work) noexcept nogil:
         node.threshold = side_by_bins(grower, work, missing_side)
     if grower.rules.missing_apart:
         node.stand_ins = grower.stand_ins.n
-        node.n_stand_ins = find_stand_ins(&view, column, grower.scratch[0], &grower.stand_ins, &grower.flags,
-                                          &node.missing_left)
+        node.n_stand_ins = <int> find_stand_ins(&view, column, grower.scratch[0], &grower.stand_ins, &grower.flags,
+                                                &node.missing_left)
         if node.n_stand_ins < 0:
             return NO_MEMORY
     return OK
@@ -256,7 +278,7 @@ cdef int split(Grower *grower, Work *work) noexcept nogil:
         grower.n_nodes -= 2
         drop_histogram(grower, work.histogram)
         return OK
-    node.left, node.right = first, second
+    node.left, node.right = <unsigned int> first, <unsigned int> second
     if not grower.rules.missing_apart:      # there it is the side of most known rows
         if has_missing(grower, work):
             node.missing_left = work.found.missing_left

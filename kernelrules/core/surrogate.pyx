@@ -198,6 +198,8 @@ cdef Py_ssize_t find_stand_ins(const View *view, Py_ssize_t column, Scratch *scr
         else:
             alike = try_coded(view, j, &all, scratch, &one)
         one.agreement = (alike - majority) / (total - majority) if total > majority else 0
+        if one.threshold != one.threshold and not table.n_levels[j]:
+            continue                        # no cut; weights may add up to more than the majority by rounding
         if one.agreement <= 1e-10 or (found.n == first + MOST and one.agreement <= found.list[found.n - 1].agreement):
             continue
         if table.n_levels[j]:

@@ -116,7 +116,7 @@ cdef void report(const kr_column *column, const Criterion *criterion, const Foun
     split.gain, split.threshold, split.n_left, split.missing_left = -1, INFINITY, 0, False
     if found.score == NO_CUT:
         return
-    split.gain = gain_of(criterion, found.score, found.weight)
+    split.gain = gain_of(criterion, found.raw, found.weight)
     split.missing_left = found.missing_left
     split.n_left = found.at + (column.n - column.n_known if found.missing_left else 0)
     if found.at < column.n_known:

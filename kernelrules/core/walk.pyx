@@ -463,6 +463,8 @@ def linear_values(const real_t[:, :] x, const double[:, ::1] linear, const doubl
     if linear.shape[1] != p + 1 or leaves.shape[0] != n or out.shape[0] != n or (filled and fill.shape[0] != p):
         raise ValueError("the shapes of the rows and the models do not agree")
     for i in range(n):
+        if not 0 <= leaves[i] < linear.shape[0]:
+            raise ValueError("there are fewer linear models than nodes")
         model, total = &linear[leaves[i], 0], 0
         for j in range(p):
             if model[j] != 0:

@@ -26,7 +26,7 @@ _RATIO_NOISE = 1e-13  # of a gain ratio, which lies between 0 and 1
 _64_BITS = (1 << 64) - 1
 
 
-def grow_general(problem: Problem, settings: Settings) -> dict[str, Any]:
+def grow_general(problem: Problem, settings: Settings, tick: Any = None) -> dict[str, Any]:
     """Grow a tree node by node.
 
     missing="fractional" is C4.5's: a split is judged by the rows whose value is known; the others go to both children,
@@ -45,6 +45,8 @@ def grow_general(problem: Problem, settings: Settings) -> dict[str, Any]:
         The training data.
     settings : Settings
         With a criterion for this kind of data.
+    tick : callable, optional
+        Told of the nodes that are done and known of.
 
     Returns
     -------
@@ -53,7 +55,7 @@ def grow_general(problem: Problem, settings: Settings) -> dict[str, Any]:
     """
     _refuse_unsupported(problem, settings)
     grower = _Grower(problem, settings)
-    grower.grow()
+    grower.grow(tick)
     return _arrays(grower.nodes, problem, fractional=settings.missing == "fractional")
 
 
@@ -105,7 +107,7 @@ class _Grower:
         self.nodes: list[_Node] = []
         self._frontier: list[Any] = []
 
-    def grow(self) -> None:
+    def grow(self, tick: Any = None) -> None:
         """Split nodes until none is left to split or there are enough leaves."""
         self._make_root()
         most = np.inf if self._settings.max_leaves is None else self._settings.max_leaves
@@ -113,6 +115,8 @@ class _Grower:
         while self._frontier and n_leaves < most:
             self._divide(self._next())
             n_leaves += 1
+            if tick is not None:
+                tick(len(self.nodes) - len(self._frontier), len(self.nodes))
 
     def _make_root(self) -> None:
         given = self._problem.weights

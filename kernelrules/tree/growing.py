@@ -161,11 +161,11 @@ def grow(
     _require_levels(columns)
     settings = Settings(
         criterion=criterion,
-        growth=growth,
-        max_depth=None if max_depth is None else check.whole(max_depth, "max_depth", 0),
-        max_leaves=None if max_leaves is None else check.whole(max_leaves, "max_leaves", 1),
-        min_split=check.whole(min_split, "min_split", 2),
-        min_leaf=check.whole(min_leaf, "min_leaf", 1),
+        growth=growth if max_leaves is None else "best",
+        max_depth=None if max_depth is None else _limit(max_depth, "max_depth", 0),
+        max_leaves=None if max_leaves is None else _limit(max_leaves, "max_leaves", 1),
+        min_split=_limit(min_split, "min_split", 2),
+        min_leaf=_limit(min_leaf, "min_leaf", 1),
         min_gain=_min_gain(min_gain),
         chi2=_level(chi2, problem),
         subsets=subsets,
@@ -176,10 +176,10 @@ def grow(
         seed=int(draws.integers(1 << 63)),
         n_threads=parallel.n_threads_or_default(n_threads),
     )
-    _require_leaf(leaf, problem, settings)
+    _require_leaf(leaf, problem, settings, bool(columns.missing.any()))
     tick = parallel.ticker(callback, "tree")
     by_rows = callable(criterion) or splits == "oblique" or (missing == "fractional" and columns.missing.any())
-    arrays = grow_general(problem, settings) if by_rows else _grow_compiled(problem, settings, tick)
+    arrays = grow_general(problem, settings, tick) if by_rows else _grow_compiled(problem, settings, tick)
     if missing == "fractional":
         arrays["n_samples"] = arrays["n_samples"].astype(np.float64)
     tree = Tree(
@@ -206,6 +206,11 @@ def _one_of(given: Any, name: str, allowed: tuple[str, ...]) -> None:
         raise ValueError(f"{name} must be one of {choices}, got {given!r}")
 
 
+def _limit(given: Any, name: str, least: int) -> int:
+    """A whole number; beyond what rows can be numbered by, all are the same."""
+    return min(check.whole(given, name, least), _NO_LIMIT // 4)
+
+
 def _min_gain(given: Any) -> float:
     gain = check.real(given, "min_gain")
     if gain < 0:
@@ -227,7 +232,10 @@ def _level(chi2: Any, problem: Problem) -> float | None:
 def _monotone(given: Any, problem: Problem) -> np.ndarray | None:
     if given is None:
         return None
-    signs = np.asarray(given)
+    try:
+        signs = np.asarray(given)
+    except ValueError as error:
+        raise ValueError(f"monotone must be a sequence of numbers: {error}") from None
     if signs.shape != (problem.n_features,):
         raise ValueError(f"monotone must have an entry for each of {problem.n_features} columns, got {signs.shape}")
     if signs.dtype.kind not in "iuf" or not np.isin(signs, (-1, 0, 1)).all():
@@ -264,7 +272,9 @@ def _require_levels(columns: Columns) -> None:
         raise ValueError(f"column {column} has {columns.n_levels[column]} categories; at most {_MOST_LEVELS} can be")
 
 
-def _require_leaf(leaf: str, problem: Problem, settings: Settings) -> None:
+def _require_leaf(leaf: str, problem: Problem, settings: Settings, some_missing: bool) -> None:
+    if leaf != "constant" and settings.missing == "fractional" and some_missing:
+        raise ValueError(f'leaf="{leaf}" is a model of whole rows: not with missing="fractional" and missing values')
     if leaf != "constant" and settings.monotone is not None:
         raise ValueError(f'monotone holds for constant leaves only, got leaf="{leaf}"')
     if leaf != "constant" and problem.targets is None:
@@ -291,6 +301,11 @@ def _problem(
         classes, codes = check.labels(y, n)
         codes, targets, n_classes = codes.astype(np.int32), None, len(classes)
         weights = _class_weights(class_weight, classes, codes, sample_weight, n)
+    if weights is not None:
+        with np.errstate(over="ignore"):
+            total = weights.sum()
+        if not np.isfinite(total):
+            raise ValueError("sample_weight is too large: its sum overflows float64")
     if weights is not None and not weights.all():
         kept = weights > 0
         values, weights = values[kept], weights[kept]
@@ -352,14 +367,14 @@ def _scaled(numbers: np.ndarray | None, weights: np.ndarray | None = None) -> _S
     largest = float(np.abs(numbers).max(initial=0.0))
     if largest == 0.0:
         return _Scaled(numbers, 1.0, True)
-    for some in (numbers[:_PROBE], numbers):  # most numbers that are not whole show it early
-        lowest = _lowest_bit(some)
-        heaviest = 1.0 if weights is None else float(weights.sum()) / len(weights)
-        if len(numbers) * heaviest * np.ldexp(largest, -lowest) >= _EXACT:
-            unit = float(np.ldexp(1.0, int(np.frexp(largest)[1])))
-            return _Scaled(numbers / unit, unit, False)
-    unit = float(np.ldexp(1.0, lowest))
-    return _Scaled(numbers / unit, unit, True)
+    heaviest = 1.0 if weights is None else float(weights.sum()) / len(weights)
+    order = int(np.frexp(largest)[1]) - 1
+    with np.errstate(under="ignore", over="ignore"):
+        for some in (numbers[:_PROBE], numbers):  # most numbers that are not whole show it early
+            lowest = _lowest_bit(some)
+            if order - lowest > 53 or len(numbers) * heaviest * np.ldexp(largest, -lowest) >= _EXACT:
+                return _Scaled(np.ldexp(numbers, -order), float(np.ldexp(1.0, order)), False)
+        return _Scaled(np.ldexp(numbers, -lowest), float(np.ldexp(1.0, lowest)), True)
 
 
 def _lowest_bit(numbers: np.ndarray) -> int:
@@ -408,7 +423,7 @@ def _grow_compiled(problem: Problem, settings: Settings, tick: Any) -> dict[str,
         n_classes,
         0 if y is None else problem.n_outputs,
         max_depth=_NO_LIMIT if settings.max_depth is None else settings.max_depth,
-        max_leaves=settings.max_leaves or 0,
+        max_leaves=settings.max_leaves or (_NO_LIMIT if settings.growth == "best" else 0),
         min_split=settings.min_split,
         min_leaf=settings.min_leaf,
         min_gain=settings.min_gain / unit / once_more,
@@ -483,8 +498,9 @@ def _with_leaves(
     tree: Tree, leaf: str, X: Any, columns: Columns, values: np.ndarray, y: Any, sample_weight: Any, settings: Settings
 ) -> Tree:
     """The tree with medians or linear models in its leaves, where they are wanted."""
-    lower = settings.monotone is not None  # the medians that were compared while growing
-    medians = leaf == "median" or (tree.criterion == "absolute_error" and leaf == "constant" and not lower)
+    # While growing, constraints compared lower medians, and fractions of rows had their part in them.
+    settled = settings.monotone is not None or settings.missing == "fractional"
+    medians = leaf == "median" or (tree.criterion == "absolute_error" and leaf == "constant" and not settled)
     if not medians and leaf != "linear":
         return tree
     targets = np.asarray(y, dtype=np.float64)
