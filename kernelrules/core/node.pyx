@@ -148,21 +148,26 @@ cdef void describe_targets(const Criterion *criterion, const Table *table, const
 
 cdef void describe_sorted(const Table *table, const Arena *arena, const uint32_t *by_target, Py_ssize_t m,
                           double *sums, Node *node) noexcept nogil:
-    """Median and absolute loss, of rows in the order of their targets."""
+    """Median and absolute loss, of rows in the order of their targets.
+
+    The lowest target up to which lies half of the weight is the node's value, which constraints compare. Where that is
+    exactly half, any target up to the next is a median: the middle comes to the place of the sum.
+    """
     cdef uint32_t id_mask = table.id_mask
     cdef Py_ssize_t i
     cdef double weight = 0, below = 0, of_row, median = 0, loss = 0
     cdef bint reached = False
-    sums[0] = sums[1] = 0
+    sums[0] = 0
     for i in range(m):
-        of_row = arena.w[by_target[i] & id_mask] if arena.w != NULL else 1
-        sums[0] += of_row
-        sums[1] += of_row * arena.y[by_target[i] & id_mask]
+        sums[0] += arena.w[by_target[i] & id_mask] if arena.w != NULL else 1
     for i in range(m):
         of_row = arena.w[by_target[i] & id_mask] if arena.w != NULL else 1
         weight += of_row
         if not reached and 2 * weight >= sums[0]:
             median, reached = arena.y[by_target[i] & id_mask], True
+            sums[1] = median
+            if 2 * weight == sums[0] and i + 1 < m:
+                sums[1] = (median + arena.y[by_target[i + 1] & id_mask]) / 2
             loss += median * (weight - of_row) - below
         elif not reached:
             below += of_row * arena.y[by_target[i] & id_mask]

@@ -45,6 +45,22 @@ cdef enum:
 
 # ---- one column ------------------------------------------------------------------------------------------------
 
+cdef inline double value_of_key(key_t key) noexcept nogil:
+    """The value whose bits a key was made from."""
+    cdef uint32_t narrow
+    cdef uint64_t wide
+    cdef float single
+    cdef double value
+    if key_t is uint32_t:
+        narrow = key ^ <uint32_t> 0x80000000 if key >> 31 else ~key
+        memcpy(&single, &narrow, 4)
+        return single
+    else:
+        wide = key ^ <uint64_t> 1 << 63 if key >> 63 else ~key
+        memcpy(&value, &wide, 8)
+        return value
+
+
 cdef inline uint32_t hash_of(key_t key) noexcept nogil:
     cdef uint64_t mixed = <uint64_t> key * <uint64_t> 0x9e3779b97f4a7c15
     return <uint32_t> (mixed >> 54)
@@ -335,9 +351,8 @@ cdef int read_column(const real_t *values, key_t example, Py_ssize_t n, Py_ssize
     work.n_distinct = code_column(keys, n, few, distinct, work.codes) if few else -1
     if work.n_distinct >= 0:
         work.n_distinct -= n_missing > 0
-        for i in range(n):              # any row that has the value tells it
-            if work.codes[i] < work.n_distinct:
-                work.distinct[work.codes[i]] = values[i] + 0.0
+        for i in range(work.n_distinct):
+            work.distinct[i] = value_of_key(distinct[i])
         return OK
     for i in range(n):
         entries[i] = <uint32_t> i | (labels[i] << shift if labels != NULL else 0)
@@ -345,11 +360,16 @@ cdef int read_column(const real_t *values, key_t example, Py_ssize_t n, Py_ssize
     return OK
 
 
-cdef void spread_codes(const uint16_t *codes, Py_ssize_t n, Py_ssize_t n_coded, Py_ssize_t place,
-                       code_t *out) noexcept nogil:
-    cdef Py_ssize_t i
-    for i in range(n):
-        out[i * n_coded + place] = <code_t> codes[i]
+cdef void spread_codes(const Table *table, uint16_t **codes, code_t *out) noexcept nogil:
+    """Codes row by row, from codes column by column; some rows at a time, so that they stay in cache."""
+    cdef Py_ssize_t block, end, k, i, n_coded = table.n_coded
+    cdef const uint16_t *column
+    for block in range((table.n + BLOCK - 1) // BLOCK):
+        end = min((block + 1) * BLOCK, table.n)
+        for k in range(n_coded):
+            column = codes[table.coded[k]]
+            for i in range(block * BLOCK, end):
+                out[i * n_coded + k] = <code_t> column[i]
 
 
 cdef int read_all(const real_t *example, Table *table, const uint32_t *labels, Py_ssize_t few, int n_threads,
@@ -578,11 +598,10 @@ cdef class Presorted:
             root.origin[i] = <uint32_t> i
             if own_rows:
                 root.rows[i] = <uint32_t> i | (labels[i] << table.shift if labels is not None else 0)
-        for k in range(table.n_coded):
-            if table.wide:
-                spread_codes(codes[table.coded[k]], n, table.n_coded, k, <uint16_t *> root.codes)
-            else:
-                spread_codes(codes[table.coded[k]], n, table.n_coded, k, <uint8_t *> root.codes)
+        if table.wide:
+            spread_codes(table, codes, <uint16_t *> root.codes)
+        else:
+            spread_codes(table, codes, <uint8_t *> root.codes)
         if y is not None:
             memcpy(root.y, &y[0, 0], n * n_outputs * sizeof(double))
         if w is not None:

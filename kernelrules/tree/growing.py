@@ -444,8 +444,10 @@ def _grow_compiled(problem: Problem, settings: Settings, tick: Any) -> dict[str,
         if settings.monotone is not None and n_classes == 2:  # cut off at the bounds of the constraints
             value[1:, 1] = grown.value[1:]
             value[1:, 0] = 1 - grown.value[1:]
-    elif settings.criterion == "absolute_error" or settings.monotone is not None:
+    elif settings.monotone is not None:
         value = (grown.value + centre[0]) * unit
+    elif settings.criterion == "absolute_error":
+        value = grown.sums[:, 1] * unit
     else:
         value = (value + centre) * unit
         value = value[:, 0] if value.shape[1] == 1 else value
@@ -498,15 +500,12 @@ def _with_leaves(
     tree: Tree, leaf: str, X: Any, columns: Columns, values: np.ndarray, y: Any, sample_weight: Any, settings: Settings
 ) -> Tree:
     """The tree with medians or linear models in its leaves, where they are wanted."""
-    # While growing, constraints compared lower medians, and fractions of rows had their part in them.
-    settled = settings.monotone is not None or settings.missing == "fractional"
-    medians = leaf == "median" or (tree.criterion == "absolute_error" and leaf == "constant" and not settled)
-    if not medians and leaf != "linear":
+    if leaf == "constant":
         return tree
     targets = np.asarray(y, dtype=np.float64)
     weights = None if sample_weight is None else check.weights(sample_weight, len(targets))
     leaves = apply(tree, X, n_threads=settings.n_threads)
-    if medians:
+    if leaf == "median":
         return replace(tree, value=median_values(targets, weights, leaves, tree.right))
     fill = fill_values(columns, "impute", 0) if tree.fill is None else tree.fill
     models = linear_models(values, targets, weights, leaves, tree.n_nodes, n_levels=columns.n_levels, fill=fill)
