@@ -368,6 +368,10 @@ def _refuse(value: Any, name: str, dtype: np.dtype, row: int, column: int) -> No
 
 def _column(values: Any, name: str, n: int) -> np.ndarray:
     """One-dimensional, with n entries."""
+    if np.ma.is_masked(values):
+        raise ValueError(
+            f"{name} has masked entries, first at position {int(np.flatnonzero(np.ma.getmaskarray(values))[0])}"
+        )
     array = np.asarray(values.to_numpy() if hasattr(values, "to_numpy") else values)
     if array.ndim != 1:
         raise ValueError(f"{name} must be one-dimensional, got shape {array.shape}")

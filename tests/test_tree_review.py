@@ -123,3 +123,9 @@ def test_progress_of_the_general_grower():
 def test_huge_limits(name):
     tree = trees.grow([[0.0], [1.0], [2.0]], [0, 1, 0], **{name: 2**70})
     assert tree.n_leaves == (1 if name.startswith("min") else 3)
+
+
+def test_masked_labels_are_refused():
+    y = np.ma.array([0, 1, 0, 1], mask=[False, False, True, False])
+    with pytest.raises(ValueError, match="y has masked entries, first at position 2"):
+        trees.grow(np.arange(4.0)[:, None], y)
