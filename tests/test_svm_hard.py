@@ -6,8 +6,6 @@ The fits run in a child process that is killed where it exceeds its time, so tha
 import math
 import multiprocessing
 import os
-import signal
-import subprocess
 import sys
 import time
 import warnings
@@ -15,6 +13,7 @@ from unittest import mock
 
 import numpy as np
 import pytest
+from interrupting import seconds_to_stop
 from scipy import sparse
 
 from kernelrules import kernels, svm
@@ -584,18 +583,3 @@ except KeyboardInterrupt:
 """
     # The best of two: on a machine that is busy with other tests the process itself may have to wait.
     assert seconds_to_stop(code) < 1.0 or seconds_to_stop(code) < 1.0
-
-
-def seconds_to_stop(code):
-    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout.readline().strip() == "ready"
-        time.sleep(0.7)
-        sent = time.time()
-        process.send_signal(signal.SIGINT)
-        try:
-            said = process.communicate(timeout=60)[0].split()
-        except subprocess.TimeoutExpired:
-            process.kill()
-            raise
-    assert said[0] == "interrupted"
-    return float(said[1]) - sent

@@ -1,15 +1,13 @@
 """Where growing stops, what is refused, and how long computations behave."""
 
-import signal
-import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
 from _tree import assert_identical, assert_well_formed, tables
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from interrupting import seconds_to_stop
 from oracles import tree as oracle
 from scipy.stats import chi2 as chi_squared
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
@@ -426,18 +424,3 @@ except KeyboardInterrupt:
 """
     # The best of two: on a machine that is busy with other tests the process itself may have to wait.
     assert seconds_to_stop(code) < 1.0 or seconds_to_stop(code) < 1.0
-
-
-def seconds_to_stop(code):
-    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout.readline().strip() == "ready"
-        time.sleep(0.7)
-        sent = time.time()
-        process.send_signal(signal.SIGINT)
-        try:
-            said = process.communicate(timeout=60)[0].split()
-        except subprocess.TimeoutExpired:
-            process.kill()
-            raise
-    assert said[0] == "interrupted"
-    return float(said[1]) - sent

@@ -103,6 +103,8 @@ cdef void *new_histogram(Grower *grower) noexcept nogil
 cdef void drop_histogram(Grower *grower, void *histogram) noexcept nogil
 cdef void describe(const Grower *grower, const Arena *arena, Py_ssize_t start, Py_ssize_t m,
                    Py_ssize_t number) noexcept nogil
+cdef void describe_children(const Grower *grower, const Arena *arena, const Work *work, Py_ssize_t m_left,
+                            Py_ssize_t first, Py_ssize_t second) noexcept nogil
 cdef bint is_final(const Grower *grower, Py_ssize_t number, Py_ssize_t depth) noexcept nogil
 cdef uint64_t mixed(uint64_t key) noexcept nogil
 cdef void view_of(Grower *grower, const Work *work, View *view) noexcept nogil

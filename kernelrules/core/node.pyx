@@ -91,7 +91,7 @@ cdef void drop_histogram(Grower *grower, void *histogram) noexcept nogil:
 cdef void describe_classes(const Criterion *criterion, const Table *table, const Arena *arena, const uint32_t *rows,
                            Py_ssize_t m, double *sums, Node *node) noexcept nogil:
     """Weights of the classes, and the loss."""
-    cdef Py_ssize_t i, k, ones = 0, present = 0
+    cdef Py_ssize_t i, ones = 0
     cdef uint32_t entry
     cdef double weight
     memset(sums, 0, criterion.n_sums * sizeof(double))
@@ -105,6 +105,12 @@ cdef void describe_classes(const Criterion *criterion, const Table *table, const
             weight = arena.w[entry & table.id_mask] if arena.w != NULL else 1
             sums[0] += weight
             sums[1 + ((entry & ~DIFFERS) >> table.shift)] += weight
+    judge_classes(criterion, sums, node)
+
+
+cdef void judge_classes(const Criterion *criterion, const double *sums, Node *node) noexcept nogil:
+    """Whether there is one class only, and the loss."""
+    cdef Py_ssize_t k, present = 0
     for k in range(1, criterion.n_sums):
         present += sums[k] > 0
     node.pure = present == 1
@@ -189,6 +195,23 @@ cdef void describe(const Grower *grower, const Arena *arena, Py_ssize_t start, P
         describe_sorted(grower.table, arena, arena.order[grower.table.n_ordered] + start, m, sums, node)
     else:
         describe_targets(grower.criterion, grower.table, arena, arena.rows + start, m, sums, node)
+
+
+cdef void describe_children(const Grower *grower, const Arena *arena, const Work *work, Py_ssize_t m_left,
+                            Py_ssize_t first, Py_ssize_t second) noexcept nogil:
+    """Sums, losses and values of two children; where weights of classes are exact, of the larger by difference."""
+    cdef Py_ssize_t m_right = work.m - m_left, n_sums = grower.criterion.n_sums, k
+    cdef Py_ssize_t small = first if m_left <= m_right else second, large = second if m_left <= m_right else first
+    cdef const double *all = grower.sums + work.node * n_sums
+    if not (grower.criterion.classes and grower.limits.exact):
+        describe(grower, arena, work.start, m_left, first)
+        describe(grower, arena, work.start + m_left, m_right, second)
+        return
+    describe(grower, arena, work.start if small == first else work.start + m_left, min(m_left, m_right), small)
+    for k in range(n_sums):
+        grower.sums[large * n_sums + k] = all[k] - grower.sums[small * n_sums + k]
+    grower.nodes[large].n = <unsigned int> max(m_left, m_right)
+    judge_classes(grower.criterion, grower.sums + large * n_sums, grower.nodes + large)
 
 
 cdef bint is_final(const Grower *grower, Py_ssize_t number, Py_ssize_t depth) noexcept nogil:

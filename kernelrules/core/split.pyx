@@ -15,8 +15,8 @@ from libc.string cimport memmove, memset
 
 from kernelrules.core.criteria cimport ABSOLUTE
 from kernelrules.core.node cimport (
-    FEW, SHARED, Grower, Node, Work, centre, describe, drop_histogram, is_final, mixed, new_histogram, new_node, push,
-    view_of,
+    FEW, SHARED, Grower, Node, Work, centre, describe_children, drop_histogram, is_final, mixed, new_histogram,
+    new_node, push, view_of,
 )
 from kernelrules.core.presort cimport DIFFERS, Arena, Table, address_of, keep_side, partition, value_of
 from kernelrules.core.scan cimport View, cell_size, fill_histogram, halfway, is_packed, scan_column
@@ -270,8 +270,7 @@ cdef int split(Grower *grower, Work *work) noexcept nogil:
     first, second = new_node(grower), new_node(grower)
     if first < 0 or second < 0:
         return NO_MEMORY
-    describe(grower, arena, work.start, m_left, first)
-    describe(grower, arena, work.start + m_left, work.m - m_left, second)
+    describe_children(grower, arena, work, m_left, first, second)
     node = grower.nodes + work.node
     if not is_significant(grower, work.node, first):
         node.feature, node.gain, node.subset, node.n_stand_ins = -1, 0, -1, 0
