@@ -3,6 +3,7 @@
 specs.py    the kernels as frozen values
 matrix.py   gram, diagonal
 maps.py     feature_map, nystroem, random_fourier
+values.py   the same on checked data and for callables, and products without the matrix
 """
 
 from kernelrules.kernels.maps import (

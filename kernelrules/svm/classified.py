@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from kernelrules import check
+from kernelrules.kernels.values import resolve, take
 from kernelrules.results import SVMModel
 from kernelrules.svm.machines import Fitted, Split, build_model, reorder
-from kernelrules.svm.values import resolve, take
 
 __all__ = ["Classified"]
 

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 
 from kernelrules import check, kernels
+from kernelrules.kernels.values import resolve
 from kernelrules.results import SVMModel
 from kernelrules.svm import dual
 from kernelrules.svm.classified import Classified
 from kernelrules.svm.machines import Fitted, Task, build_model, feasible, fit_machines, reorder
 from kernelrules.svm.settings import Settings, cost, earlier_coefficients, fraction, warn_unless_converged
-from kernelrules.svm.values import KernelValues, resolve
+from kernelrules.svm.values import KernelValues
 
 __all__ = ["one_class", "svc", "svr"]
 

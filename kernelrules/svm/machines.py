@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 
 from kernelrules import check, kernels, parallel
+from kernelrules.kernels.values import take
 from kernelrules.results import Certificate, SVMModel
 from kernelrules.svm import dual
 from kernelrules.svm.hard import hard_margin
 from kernelrules.svm.settings import Settings, fit_sum, worst
-from kernelrules.svm.values import KernelValues, matrix_fits, take
+from kernelrules.svm.values import KernelValues, matrix_fits
 
 __all__ = [
     "Fitted",

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from kernelrules import check, kernels, parallel, selection
+from kernelrules.kernels.values import is_callable
 from kernelrules.results import TuneResult
 from kernelrules.svm.classified import Classified
 from kernelrules.svm.fit import svc
@@ -21,7 +22,7 @@ from kernelrules.svm.machines import Fitted, Split, Task, fit_machines, fit_on, 
 from kernelrules.svm.paths import costs_of
 from kernelrules.svm.settings import Settings
 from kernelrules.svm.use import labels_of
-from kernelrules.svm.values import KernelValues, is_callable, memory_for
+from kernelrules.svm.values import KernelValues, memory_for
 
 __all__ = ["tune"]
 

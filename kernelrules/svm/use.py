@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from kernelrules import check, kernels, parallel
+from kernelrules.kernels.values import is_callable, product
 from kernelrules.results import Slacks, SVMModel
-from kernelrules.svm.values import is_callable, product
 
 __all__ = ["decision", "margin", "predict", "slacks"]
 

@@ -13,35 +13,26 @@ values may span many orders, and all small problems work in float64.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from kernelrules import check, kernels, parallel
-from kernelrules.core import apply, rows
+from kernelrules.core import rows
 from kernelrules.core.gram import distances_dense, exp_of_distances, gram_dense
 from kernelrules.core.gram_csr import gram_csr
-from kernelrules.kernels.matrix import refuse_overflow, require_kernel
+from kernelrules.kernels.matrix import refuse_overflow
+from kernelrules.kernels.values import ask, is_callable, plain, product, require_symmetric, take
 
-__all__ = ["KernelValues", "product", "resolve"]
+__all__ = ["KernelValues"]
 
 _SMALL = 1024  # points up to which float64 costs nothing worth saving
 _WHOLE = 1 << 29  # bytes of the largest matrix that is made as a whole: fresh memory costs more time than its contents
 _MATRIX_SHARE = 0.6  # of the memory for kernel values; the rest is for the parts that the solver gathers from a matrix
 _SHARE = 2  # a whole matrix is made when half of its rows were: it costs about as much
 _DENSE_FROM = 0.05  # share of entries from which sparse rows are computed faster as dense ones
-_BLOCK = 256  # rows of a callable kernel made at a time
-_ASYMMETRY = 1e-6  # of a given matrix, relative to its largest entry, that passes for rounding
-
-
-def resolve(kernel: Any, x: Any) -> Any:
-    """The kernel with gamma as a number; a callable stays what it is."""
-    if callable(kernel) and not isinstance(kernel, (kernels.Kernel, type)):
-        return kernel
-    require_kernel(kernel)
-    return kernel.resolve_checked(x)
+_BLOCK = 256  # rows made at a time
 
 
 def memory_for(cache_mb: float | None) -> int:
@@ -60,71 +51,9 @@ def matrix_fits(n: int, kernel: Any, cache_mb: float | None) -> bool:
     return n <= 2 or n_bytes <= min(_MATRIX_SHARE * memory_for(cache_mb), _WHOLE)
 
 
-def is_callable(kernel: Any) -> bool:
-    """Whether the kernel is a function of the user's."""
-    return not isinstance(kernel, kernels.Kernel)
-
-
-def _plain(x: Any) -> Any:
-    return x.toscipy() if isinstance(x, check.Csr) else x
-
-
-def _ask(kernel: Callable[[Any, Any], Any], x: Any, z: Any) -> np.ndarray:
-    """Values of a callable kernel, checked."""
-    values = np.asarray(kernel(_plain(x), _plain(z)))
-    shape = (x.shape[0], z.shape[0])
-    if values.shape != shape:
-        raise ValueError(f"kernel(X, Z) gave an array of shape {values.shape} for {shape[0]} and {shape[1]} rows")
-    return check.matrix(values, "kernel(X, Z)", dtype=np.float64)
-
-
-def _require_symmetric(matrix: np.ndarray, name: str) -> None:
-    """Refuse a matrix that differs from its transpose by more than rounding."""
-    size = float(np.abs(matrix).max(initial=0.0))
-    for start in range(0, len(matrix), _BLOCK):
-        difference = np.abs(matrix[start : start + _BLOCK] - matrix[:, start : start + _BLOCK].T)
-        if difference.size and difference.max() > _ASYMMETRY * size:
-            i, j = np.unravel_index(difference.argmax(), difference.shape)
-            raise ValueError(
-                f"{name} is not symmetric, so no kernel matrix: at ({start + i}, {j}) by {difference.max()}"
-            )
-
-
 def _squares(x: Any) -> np.ndarray:
     """Squared lengths of rows."""
     return np.asarray(x.power(2).sum(axis=1)).ravel() if sparse.issparse(x) else np.einsum("ij,ij->i", x, x)
-
-
-def take(x: Any, chosen: np.ndarray) -> Any:
-    """Some rows of dense or sparse data."""
-    return x.take(chosen) if isinstance(x, check.Csr) else x[chosen]
-
-
-def product(
-    x: Any, z: Any, kernel: Any, coefficients: np.ndarray, n_threads: int, tick: Any = None, wanted: Any = None
-) -> np.ndarray:
-    """k(x, z) · coefficientsᵀ by blocks, in the type of x; (n, n_columns) in float64."""
-    coefficients = np.ascontiguousarray(coefficients, dtype=np.float64)
-    out = np.zeros((x.shape[0], len(coefficients)))
-    if not out.size or z.shape[0] == 0:
-        return out
-    if is_callable(kernel):
-        for start in range(0, x.shape[0], _BLOCK):
-            block = take(x, np.arange(start, min(start + _BLOCK, x.shape[0])))
-            out[start : start + _BLOCK] = _ask(kernel, block, z) @ coefficients.T
-        return out
-    if isinstance(kernel, kernels.Linear):
-        a, b = _plain(x), _plain(z)
-        return np.asarray(a @ (b.T @ coefficients.T), dtype=np.float64)
-    if isinstance(x, check.Csr) or isinstance(z, check.Csr):
-        a, b = (m if isinstance(m, check.Csr) else check.sparse_rows(m) for m in (x, z))
-        a, b = check.fewer_columns(a, b)
-        threads = parallel.enough_threads(n_threads, x.shape[0] * z.shape[0] * 4.0)
-        apply.apply_csr(a, b, b.columns(), kernel.core(), np.empty(1, x.dtype), coefficients, out, threads, tick)
-    else:
-        threads = parallel.enough_threads(n_threads, x.shape[0] * z.shape[0] * (2 + x.shape[1] / 16))
-        apply.apply_dense(x, z, kernel.core(), coefficients, out, threads, tick, wanted)
-    return out
 
 
 class KernelValues:
@@ -206,7 +135,7 @@ class KernelValues:
             raise ValueError(f"X must be square to be a kernel matrix of its points, got shape {x.shape}")
         if isinstance(x, check.Csr):
             self.x = x = x.toscipy().toarray()
-        _require_symmetric(x, "X")
+        require_symmetric(x, "X")
 
     def _find_rows(self, narrow: bool, few: bool = False) -> rows.KernelRows:
         """What the solver reads, as described above."""
@@ -247,12 +176,12 @@ class KernelValues:
     def _callable_rows(self, fits: bool, n_slots: int) -> rows.KernelRows:
         kernel, x = self.kernel, self.x
         if fits:
-            matrix = np.ascontiguousarray(_ask(kernel, x, x))
-            _require_symmetric(matrix, "kernel(X, X)")
+            matrix = np.ascontiguousarray(ask(kernel, x, x))
+            require_symmetric(matrix, "kernel(X, X)")
             return rows.whole_matrix(matrix, np.diagonal(matrix).copy(), self.n_threads)
 
         def supply(wanted: Any, out: Any) -> None:
-            np.asarray(out)[...] = _ask(kernel, take(x, np.asarray(wanted)), x)
+            np.asarray(out)[...] = ask(kernel, take(x, np.asarray(wanted)), x)
 
         return rows.supplied_rows(supply, self.diagonal(np.float64), n_slots)
 
@@ -277,9 +206,9 @@ class KernelValues:
             values = np.empty(self.n, dtype=dtype)
             for i in range(self.n):
                 one = take(self.x, np.array([i]))
-                values[i] = _ask(self.kernel, one, one)[0, 0]
+                values[i] = ask(self.kernel, one, one)[0, 0]
         else:
-            values = kernels.diagonal(_plain(self.x), self.kernel).astype(dtype)
+            values = kernels.diagonal(plain(self.x), self.kernel).astype(dtype)
         if not np.isfinite(values).all():
             raise ValueError("kernel values overflow float64: scale the data, or take a smaller gamma or degree")
         return np.ascontiguousarray(values)

@@ -1,0 +1,93 @@
+"""Kernel values on checked data, for every method that works with a kernel: what `gram` is to a user's arrays.
+
+A kernel is one of `specs`, or a callable k(X, Z) of the user's that gives a matrix; data are what `check.matrix` gives
+(ndarray or Csr). `product` multiplies a kernel matrix with coefficients without ever holding the matrix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from kernelrules import check, parallel
+from kernelrules.core import apply
+from kernelrules.kernels.matrix import require_kernel
+from kernelrules.kernels.specs import Kernel, Linear
+
+__all__ = ["ask", "is_callable", "plain", "product", "require_symmetric", "resolve", "take"]
+
+_BLOCK = 256  # rows of a callable kernel made at a time
+_ASYMMETRY = 1e-6  # of a given matrix, relative to its largest entry, that passes for rounding
+
+
+def resolve(kernel: Any, x: Any) -> Any:
+    """The kernel with gamma as a number; a callable stays what it is."""
+    if callable(kernel) and not isinstance(kernel, (Kernel, type)):
+        return kernel
+    require_kernel(kernel)
+    return kernel.resolve_checked(x)
+
+
+def is_callable(kernel: Any) -> bool:
+    """Whether the kernel is a function of the user's."""
+    return not isinstance(kernel, Kernel)
+
+
+def plain(x: Any) -> Any:
+    """The data as a user's function expects them: an ndarray or a scipy matrix."""
+    return x.toscipy() if isinstance(x, check.Csr) else x
+
+
+def ask(kernel: Callable[[Any, Any], Any], x: Any, z: Any) -> np.ndarray:
+    """Values of a callable kernel, checked."""
+    values = np.asarray(kernel(plain(x), plain(z)))
+    shape = (x.shape[0], z.shape[0])
+    if values.shape != shape:
+        raise ValueError(f"kernel(X, Z) gave an array of shape {values.shape} for {shape[0]} and {shape[1]} rows")
+    return check.matrix(values, "kernel(X, Z)", dtype=np.float64)
+
+
+def require_symmetric(matrix: np.ndarray, name: str) -> None:
+    """Refuse a matrix that differs from its transpose by more than rounding."""
+    size = float(np.abs(matrix).max(initial=0.0))
+    for start in range(0, len(matrix), _BLOCK):
+        difference = np.abs(matrix[start : start + _BLOCK] - matrix[:, start : start + _BLOCK].T)
+        if difference.size and difference.max() > _ASYMMETRY * size:
+            i, j = np.unravel_index(difference.argmax(), difference.shape)
+            raise ValueError(
+                f"{name} is not symmetric, so no kernel matrix: at ({start + i}, {j}) by {difference.max()}"
+            )
+
+
+def take(x: Any, chosen: np.ndarray) -> Any:
+    """Some rows of dense or sparse data."""
+    return x.take(chosen) if isinstance(x, check.Csr) else x[chosen]
+
+
+def product(
+    x: Any, z: Any, kernel: Any, coefficients: np.ndarray, n_threads: int, tick: Any = None, wanted: Any = None
+) -> np.ndarray:
+    """k(x, z) · coefficientsᵀ by blocks, in the type of x; (n, n_columns) in float64."""
+    coefficients = np.ascontiguousarray(coefficients, dtype=np.float64)
+    out = np.zeros((x.shape[0], len(coefficients)))
+    if not out.size or z.shape[0] == 0:
+        return out
+    if is_callable(kernel):
+        for start in range(0, x.shape[0], _BLOCK):
+            block = take(x, np.arange(start, min(start + _BLOCK, x.shape[0])))
+            out[start : start + _BLOCK] = ask(kernel, block, z) @ coefficients.T
+        return out
+    if isinstance(kernel, Linear):
+        a, b = plain(x), plain(z)
+        return np.asarray(a @ (b.T @ coefficients.T), dtype=np.float64)
+    if isinstance(x, check.Csr) or isinstance(z, check.Csr):
+        a, b = (m if isinstance(m, check.Csr) else check.sparse_rows(m) for m in (x, z))
+        a, b = check.fewer_columns(a, b)
+        threads = parallel.enough_threads(n_threads, x.shape[0] * z.shape[0] * 4.0)
+        apply.apply_csr(a, b, b.columns(), kernel.core(), np.empty(1, x.dtype), coefficients, out, threads, tick)
+    else:
+        threads = parallel.enough_threads(n_threads, x.shape[0] * z.shape[0] * (2 + x.shape[1] / 16))
+        apply.apply_dense(x, z, kernel.core(), coefficients, out, threads, tick, wanted)
+    return out
