@@ -1,4 +1,7 @@
-/* One level of scan_loops.h. Sums before each entry of a block first, one after the other; then the scores, vectorised. */
+/* One level of scan_loops.h. Sums before each entry of a block first, one after the other; then the scores, vectorised.
+ *
+ * Places are ptrdiff_t: Python's compiler flags hold -fwrapv, under which an int index may wrap, and the compiler would
+ * gather and scatter what lies side by side. */
 
 static inline kr_cut KR_SCAN_NAME(better)(kr_cut best, const double *scores, double highest, ptrdiff_t start,
                                           ptrdiff_t from, ptrdiff_t end)
@@ -17,26 +20,26 @@ static inline double KR_SCAN_NAME(scores)(const uint32_t *entries, const double 
                                           ptrdiff_t end, const kr_range *range, double *scores)
 {
     double weight = range->weight, sum = range->sum, weight0 = range->weight0, highest = KR_NO_CUT;
-    int begin = (int)(from - start), n = (int)(end - start);
     double first = weight0 + (double)start;
-    const double *inverse = range->inverse;
-    if (inverse != NULL) {
+    const uint32_t *block = entries + start;
+    if (range->inverse != NULL) {
+        const double *inverse = range->inverse + start;
 #pragma omp simd reduction(max : highest)
-        for (int j = begin; j < n; j++) {
-            double cross = sums[j] * weight - (first + (double)j) * sum;
-            double score = cross * cross * inverse[start + j];
-            score = entries[start + j] >> 31 ? score : KR_NO_CUT;
+        for (ptrdiff_t j = from - start; j < end - start; j++) {
+            double cross = sums[j] * weight - (first + (double)(int)j) * sum;
+            double score = cross * cross * inverse[j];
+            score = block[j] >> 31 ? score : KR_NO_CUT;
             scores[j] = score;
             highest = score > highest ? score : highest;
         }
         return highest;
     }
 #pragma omp simd reduction(max : highest)
-    for (int j = begin; j < n; j++) {
-        double left = first + (double)j;
+    for (ptrdiff_t j = from - start; j < end - start; j++) {
+        double left = first + (double)(int)j;
         double cross = sums[j] * weight - left * sum;
         double score = cross * cross / (left * (weight - left));
-        score = entries[start + j] >> 31 ? score : KR_NO_CUT;
+        score = block[j] >> 31 ? score : KR_NO_CUT;
         scores[j] = score;
         highest = score > highest ? score : highest;
     }
@@ -105,20 +108,20 @@ static kr_cut KR_SCAN_NAME(cut_mean)(const uint32_t *entries, uint32_t id_mask, 
         ptrdiff_t end = last + 1 - start < KR_CUTS ? last + 1 : start + KR_CUTS;
         ptrdiff_t from = range->first > start ? range->first : start;
         const uint32_t *block = entries + start;
-        int n = (int)(end - start), length = n / KR_CHAINS;
+        ptrdiff_t n = end - start, length = n / KR_CHAINS;
         double chain[KR_CHAINS] = {0};
-        for (int j = 0; j < length; j++)
+        for (ptrdiff_t j = 0; j < length; j++)
             for (int k = 0; k < KR_CHAINS; k++) {
                 sums[k * length + j] = chain[k];
                 chain[k] += y[block[k * length + j] & id_mask] - shift;
             }
-        for (int j = KR_CHAINS * length; j < n; j++) {
+        for (ptrdiff_t j = KR_CHAINS * length; j < n; j++) {
             sums[j] = chain[KR_CHAINS - 1];
             chain[KR_CHAINS - 1] += y[block[j] & id_mask] - shift;
         }
         for (int k = 0; k < KR_CHAINS; k++) {
-            int beyond = k + 1 < KR_CHAINS ? (k + 1) * length : n;
-            for (int j = k * length; j < beyond; j++)
+            ptrdiff_t beyond = k + 1 < KR_CHAINS ? (k + 1) * length : n;
+            for (ptrdiff_t j = k * length; j < beyond; j++)
                 sums[j] += sum;
             sum += chain[k];
         }
