@@ -110,7 +110,10 @@ def test_nystroem_of_a_given_matrix():
 
 def test_nystroem_keeps_sparse_landmarks_sparse():
     """A million columns: landmarks made dense would take gigabytes."""
-    wide = sparse.random(300, 1_000_000, density=1e-5, format="csr", random_state=0)
+    rng = np.random.default_rng(0)
+    columns = rng.choice(1_000_000, size=(300, 10))  # scipy's own generator would shuffle all 300 million places
+    wide = sparse.csr_array((rng.random(3000), columns.ravel(), np.arange(0, 3001, 10)), shape=(300, 1_000_000))
+    wide.sum_duplicates()
     phi = kernels.nystroem(wide, kernels.RBF(0.5), 200, rng=0)
     assert sparse.issparse(phi.landmarks)
     mapped = phi.transform(wide[phi.indices])

@@ -105,7 +105,7 @@ def test_control_c_stops_it(call):
     code = f"""
 import time, numpy as np
 from kernelrules.core import cholesky
-a, b = np.eye(9000), np.ones((9000, 9000))
+a, b = np.eye(6000), np.ones((6000, 6000))
 print("ready", flush=True)
 try:
     for _ in range(100):
