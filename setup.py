@@ -50,6 +50,7 @@ MODULES = [
     "core.cholesky",
     "core.presort",
     "core.absolute",
+    "core.levels",
     "core.scan",
     "core.surrogate",
     "core.node",

@@ -19,7 +19,8 @@ from libc.string cimport memcpy, memset
 
 from kernelrules.core.criteria cimport Criterion
 from kernelrules.core.presort cimport DIFFERS, Table
-from kernelrules.core.scan cimport NO_CUT, Found, Level, Rules, Scratch, View, ascending, in_units, is_constrained
+from kernelrules.core.levels cimport ascending
+from kernelrules.core.scan cimport NO_CUT, Found, Level, Rules, Scratch, View, in_units, is_constrained
 
 cdef enum:
     SUBSETS = 12                    # levels up to which every subset is tried

@@ -28,6 +28,13 @@ cdef extern from "scan_loops.h" nogil:
     kr_cut kr_cut_entropy(const uint32_t *entries, int shift, const double *logs, double base, const kr_range *range)
 
 
+cdef extern from *:
+    """
+    #define kr_lowest_bit(word) __builtin_ctzll(word)
+    """
+    int kr_lowest_bit(uint64_t word) noexcept nogil
+
+
 cdef struct Rules:                  # of a split, for all nodes
     Py_ssize_t min_leaf
     bint missing_apart              # missing rows count for no score; otherwise their side is chosen
@@ -95,7 +102,6 @@ cdef Py_ssize_t scan_columns(const Criterion *criterion, const Rules *rules, con
                              Scratch *scratch, Found *found) noexcept nogil
 cdef void add_entries(const Criterion *criterion, const View *view, const uint32_t *entries, Py_ssize_t n,
                       double *sums) noexcept nogil
-cdef int ascending(const void *a, const void *b) noexcept nogil
 
 
 cdef inline bint is_constrained(const Rules *rules, Py_ssize_t column) noexcept nogil:

@@ -2,9 +2,7 @@
 
     ordered column      a cut between two entries that differ: all scores in one pass over the entries
     coded column        sums of the rows by bin, then a pass over the bins
-    categories          two classes, and targets: bins in the order of their mean, where the best subset is a cut;
-                        more classes: every subset of at most 12 levels, beyond that a cut in the order of the levels'
-                        projections on the first principal component of their class shares, which is a heuristic
+    categories          levels.pyx
     missing             each side is tried, and missing against known; or they do not count (surrogates)
 
 Of equal scores the lowest threshold is taken, then missing to the right; of subsets the first that is tried.
@@ -12,15 +10,14 @@ Of equal scores the lowest threshold is taken, then missing to the right; of sub
 Invariant: a column's sums are added in the order of its entries (or of the node's rows), so no thread changes a bit.
 """
 
-from libc.math cimport fabs, sqrt
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
-from libc.stdlib cimport calloc, free, malloc, qsort
+from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
 
 from kernelrules.core.absolute cimport scan_absolute
-from kernelrules.core.criteria cimport (
-    ABSOLUTE, ENTROPY, GAIN_RATIO, GINI, MISCLASSIFICATION, SQUARED, Criterion, base_of, score_of, spread_score,
-)
+from kernelrules.core.criteria cimport ABSOLUTE, ENTROPY, GAIN_RATIO, GINI, SQUARED, Criterion, base_of
+from kernelrules.core.judge cimport Bins, add_cell, all_that_count, judge, rows_in
+from kernelrules.core.levels cimport scan_subsets
 from kernelrules.core.presort cimport DIFFERS, Table
 
 ctypedef fused code_t:
@@ -28,19 +25,8 @@ ctypedef fused code_t:
     uint16_t
 
 cdef enum:
-    SUBSETS = 12            # levels up to which every subset is tried
     ROOM = 8                # times n_sums that are used at once
-    TURNS = 100             # of the power method: it converges linearly
     KEY_NUMBERS = 4         # of a bin in `keys`: enough for a Level, and for what surrogates count
-
-cdef double STILL = 1e-10   # a direction that changes by less has come to rest
-cdef double LOST = 1e-12    # share of the weight that rounded sums do not tell from 0
-
-
-cdef enum Way:              # to divide levels
-    CUT                     # the first of them left
-    BITS                    # those whose bits are set
-    ONE                     # a single one
 
 
 cdef Py_ssize_t cell_size(const Criterion *criterion, bint weighted) noexcept nogil:
@@ -177,49 +163,6 @@ cdef void fill_histogram(const Criterion *criterion, const View *view, Py_ssize_
         count_sums(<const uint8_t *> view.arena.codes, criterion, view, first, end, <double *> histogram)
 
 
-# ---- judging one way to divide ---------------------------------------------------------------------------------
-
-cdef inline double value_in(const Criterion *criterion, const View *view, const double *sums,
-                            const double *less) noexcept nogil:
-    """What a node of these sums, without those of `less`, predicts: the share of class 1, or the mean."""
-    cdef double weight = sums[0] - (less[0] if less != NULL else 0)
-    cdef Py_ssize_t k = 2 if criterion.classes else 1
-    cdef double mean = (sums[k] - (less[k] if less != NULL else 0)) / weight
-    return mean if criterion.classes else mean + view.shift[0]
-
-
-cdef inline bint keeps_order(const Criterion *criterion, const Rules *rules, const View *view, Py_ssize_t column,
-                             const double *left, const double *all) noexcept nogil:
-    """Whether the children's values keep the column's monotone constraint, and the bounds that splits above set."""
-    cdef double below = value_in(criterion, view, left, NULL), above = value_in(criterion, view, all, left)
-    if rules.monotone[column] * (above - below) < 0:
-        return False
-    return min(below, above) >= view.low and max(below, above) <= view.high
-
-
-cdef inline void judge(const Criterion *criterion, const Rules *rules, const View *view, Py_ssize_t column,
-                       const double *left, Py_ssize_t n_left, const double *all, Py_ssize_t n_all, double base,
-                       Py_ssize_t at, bint missing_left, double *room, Found *found) noexcept nogil:
-    """Take this way to divide if it is allowed and better than what was found."""
-    cdef double score, raw, second = 0
-    if n_left < rules.min_leaf or n_all - n_left < rules.min_leaf:
-        return
-    if view.unit > 0 and min(left[0], all[0] - left[0]) <= LOST * all[0]:
-        return
-    if is_constrained(rules, column) and not keeps_order(criterion, rules, view, column, left, all):
-        return
-    raw = max(score_of(criterion, left, all, base, room), 0.0)        # below 0 by rounding only
-    score = in_units(raw, view.unit)
-    if score < found.score:
-        return
-    if criterion.kind == MISCLASSIFICATION:
-        second = spread_score(criterion, left, all)
-    if score > found.score or second > found.second or (second == found.second and at < found.at):
-        found.score, found.second, found.at, found.missing_left = score, second, at, missing_left
-        found.raw = raw
-        found.left_weight, found.weight = left[0], all[0]
-
-
 # ---- ordered columns -------------------------------------------------------------------------------------------
 
 cdef inline bint is_simple(const Criterion *criterion, const Rules *rules, const View *view,
@@ -322,37 +265,6 @@ cdef void scan_ordered(const Criterion *criterion, const Rules *rules, const Vie
 
 # ---- coded columns ---------------------------------------------------------------------------------------------
 
-cdef struct Bins:                   # of one column in one node
-    const double *cells
-    Py_ssize_t size                 # of a cell; 0: packed
-    bint weighted
-    const Py_ssize_t *list          # those with rows, ascending; of known values
-    Py_ssize_t n
-    Py_ssize_t missing              # the bin of missing values, -1: no row is
-
-
-cdef inline void add_cell(const Criterion *criterion, const Bins *bins, Py_ssize_t bin, double sign,
-                          double *sums) noexcept nogil:
-    cdef Py_ssize_t k
-    cdef uint64_t packed
-    cdef double rows, ones
-    if bins.size == 0:
-        packed = (<const uint64_t *> bins.cells)[bin]
-        rows, ones = <double> <uint32_t> packed, <double> (packed >> 32)
-        sums[0] += sign * rows
-        sums[1] += sign * (rows - ones)
-        sums[2] += sign * ones
-        return
-    for k in range(criterion.n_sums):
-        sums[k] += sign * bins.cells[bin * bins.size + k]
-
-
-cdef inline Py_ssize_t rows_in(const Bins *bins, Py_ssize_t bin) noexcept nogil:
-    if bins.size == 0:
-        return <uint32_t> (<const uint64_t *> bins.cells)[bin]
-    return <Py_ssize_t> bins.cells[bin * bins.size + (bins.size - 1 if bins.weighted else 0)]
-
-
 cdef void count_column(const code_t *codes, const Criterion *criterion, const View *view, Py_ssize_t place,
                        Bins *bins, uint64_t *touched) noexcept nogil:
     """Sums of one coded column by bin, for a node too small for histograms of all."""
@@ -372,13 +284,6 @@ cdef void count_column(const code_t *codes, const Criterion *criterion, const Vi
             add_entry(criterion, view, entry, cells + bin * bins.size)
             if bins.weighted:
                 cells[bin * bins.size + bins.size - 1] += 1
-
-
-cdef extern from *:
-    """
-    #define kr_lowest_bit(word) __builtin_ctzll(word)
-    """
-    int kr_lowest_bit(uint64_t word) noexcept nogil
 
 
 cdef void list_bins(const Criterion *criterion, const View *view, Py_ssize_t place, Scratch *scratch,
@@ -440,16 +345,6 @@ cdef void scan_packed(const View *view, const Bins *bins, Py_ssize_t min_leaf, F
             found.left_weight, found.weight = left, weight
 
 
-cdef Py_ssize_t all_that_count(const Criterion *criterion, const Rules *rules, const View *view, const Bins *bins,
-                               double *all) noexcept nogil:
-    """Sums and number of the rows that count, with those that are missing or without."""
-    memcpy(all, view.sums, criterion.n_sums * sizeof(double))
-    if bins.missing < 0 or not rules.missing_apart:
-        return view.m
-    add_cell(criterion, bins, bins.missing, -1, all)
-    return view.m - rows_in(bins, bins.missing)
-
-
 cdef void scan_codes(const Criterion *criterion, const Rules *rules, const View *view, Py_ssize_t column,
                      const Bins *bins, Scratch *scratch, Found *found) noexcept nogil:
     """The best threshold of a coded column."""
@@ -480,147 +375,6 @@ cdef void scan_codes(const Criterion *criterion, const Rules *rules, const View 
         add_cell(criterion, bins, bins.missing, -1, left)
         judge(criterion, rules, view, column, left, n_all - rows_in(bins, bins.missing), all, n_all, base,
               view.table.n_bins[-1 - view.table.place[column]], False, room, found)
-
-
-# ---- categories ------------------------------------------------------------------------------------------------
-
-cdef int ascending(const void *a, const void *b) noexcept nogil:
-    """By key, then by bin."""
-    cdef const Level *x = <const Level *> a
-    cdef const Level *y = <const Level *> b
-    if x.key != y.key:
-        return 1 if x.key > y.key else -1
-    return (x.bin > y.bin) - (x.bin < y.bin)
-
-
-cdef void principal_component(const Criterion *criterion, const Bins *bins, Py_ssize_t n_levels, const Level *levels,
-                              double *room) noexcept nogil:
-    """Leading direction of the levels' class shares about their mean, weighted, in the first n_classes of room.
-
-    The power method: sum_l W_l (share_l - mean) ((share_l - mean)·direction), until it turns no more.
-    """
-    cdef Py_ssize_t n = criterion.n_sums - 1, size = bins.size, lev, j
-    cdef double *direction = room
-    cdef double *other = room + n
-    cdef double *mean = other + n
-    cdef const double *cell
-    cdef double total = 0, length, along, change
-    cdef int turn
-    memset(room, 0, 3 * n * sizeof(double))
-    for lev in range(n_levels):
-        cell = bins.cells + levels[lev].bin * size
-        total += cell[0]
-        for j in range(n):
-            mean[j] += cell[1 + j]
-    for j in range(n):
-        mean[j] /= total
-    for lev in range(n_levels):         # start along the level that is farthest out, so never at a right angle to all
-        cell = bins.cells + levels[lev].bin * size
-        length = 0
-        for j in range(n):
-            along = cell[1 + j] / cell[0] - mean[j]
-            length += cell[0] * along * along
-        if length > other[0]:
-            other[0] = length
-            for j in range(n):
-                direction[j] = cell[1 + j] / cell[0] - mean[j]
-    for turn in range(TURNS):
-        memset(other, 0, n * sizeof(double))
-        for lev in range(n_levels):
-            cell = bins.cells + levels[lev].bin * size
-            along = 0
-            for j in range(n):
-                along += (cell[1 + j] / cell[0] - mean[j]) * direction[j]
-            for j in range(n):
-                other[j] += cell[0] * along * (cell[1 + j] / cell[0] - mean[j])
-        length, change = 0, 0
-        for j in range(n):
-            length += other[j] * other[j]
-        if length == 0:
-            return
-        length = sqrt(length)
-        for j in range(n):
-            change += fabs(other[j] / length - direction[j])
-            direction[j] = other[j] / length
-        if turn > 0 and change < STILL:
-            return
-
-
-cdef void order_levels(const Criterion *criterion, const Bins *bins, Scratch *scratch, Level *levels,
-                       Py_ssize_t n) noexcept nogil:
-    """Levels in ascending order of what they predict; of several classes, along the principal component."""
-    cdef Py_ssize_t lev, k
-    cdef const double *cell
-    cdef double *sums = scratch.sums
-    if criterion.classes and criterion.n_sums > 3:
-        principal_component(criterion, bins, n, levels, scratch.classes)
-        for lev in range(n):
-            cell = bins.cells + levels[lev].bin * bins.size
-            for k in range(criterion.n_sums - 1):
-                levels[lev].key += scratch.classes[k] * cell[1 + k] / cell[0]
-    else:
-        for lev in range(n):
-            memset(sums, 0, criterion.n_sums * sizeof(double))
-            add_cell(criterion, bins, levels[lev].bin, 1, sums)
-            for k in range(1 + criterion.classes, criterion.n_sums):
-                levels[lev].key += sums[k] / sums[0]
-    qsort(levels, n, sizeof(Level), ascending)
-
-
-cdef void mark_left(const Level *levels, Py_ssize_t n, Py_ssize_t n_bins, Way way, Py_ssize_t at,
-                    uint8_t *left_of) noexcept nogil:
-    """For each bin 1 left, 0 right, 2 no rows."""
-    cdef Py_ssize_t lev
-    memset(left_of, 2, n_bins)
-    for lev in range(n):
-        left_of[levels[lev].bin] = lev < at if way == CUT else lev == at if way == ONE else (at >> lev) & 1
-
-
-cdef void scan_subsets(const Criterion *criterion, const Rules *rules, const View *view, Py_ssize_t column,
-                       const Bins *bins, Scratch *scratch, Found *found, uint8_t *left_of) noexcept nogil:
-    """The best subset of categories to go left; it is written where it is wanted."""
-    cdef Level *levels = <Level *> scratch.keys
-    cdef Py_ssize_t n_sums = criterion.n_sums, lev, n_left = 0, code, gray = 0, flipped
-    cdef Py_ssize_t n = bins.n + (bins.missing >= 0 and not rules.missing_apart)
-    cdef double *left = scratch.sums
-    cdef double *all = left + n_sums
-    cdef double *room = all + n_sums
-    cdef Py_ssize_t n_all
-    cdef double base, sign
-    cdef Way way = CUT
-    for lev in range(n):
-        levels[lev].bin, levels[lev].key = bins.list[lev], 0
-    if rules.one_level:
-        way = ONE
-    elif criterion.n_sums > (3 if criterion.classes else 2) and n <= SUBSETS:
-        way = BITS
-    else:
-        order_levels(criterion, bins, scratch, levels, n)
-    n_all = all_that_count(criterion, rules, view, bins, all)
-    base = base_of(criterion, all)
-    memset(left, 0, n_sums * sizeof(double))
-    if way == ONE:
-        for lev in range(n if n > 2 else n - 1):      # of two levels, one says it all
-            memset(left, 0, n_sums * sizeof(double))
-            add_cell(criterion, bins, levels[lev].bin, 1, left)
-            n_left = rows_in(bins, levels[lev].bin)
-            judge(criterion, rules, view, column, left, n_left, all, n_all, base, lev, False, room, found)
-    elif way == BITS:
-        for code in range(1, <Py_ssize_t> 1 << (n - 1) if n else 0):
-            flipped = kr_lowest_bit(code)           # a Gray code changes one level at a time
-            gray ^= <Py_ssize_t> 1 << flipped
-            sign = 1 if (gray >> flipped) & 1 else -1
-            add_cell(criterion, bins, levels[flipped].bin, sign, left)
-            n_left += <Py_ssize_t> sign * rows_in(bins, levels[flipped].bin)
-            judge(criterion, rules, view, column, left, n_left, all, n_all, base, gray, False, room, found)
-    else:
-        for lev in range(n - 1):
-            add_cell(criterion, bins, levels[lev].bin, 1, left)
-            n_left += rows_in(bins, levels[lev].bin)
-            judge(criterion, rules, view, column, left, n_left, all, n_all, base, lev + 1, False, room, found)
-    if found.score > NO_CUT and left_of != NULL:
-        mark_left(levels, n, view.table.n_bins[-1 - view.table.place[column]], way, found.at, left_of)
-        found.missing_left = bins.missing >= 0 and not rules.missing_apart and left_of[bins.missing] == 1
 
 
 # ---- any column ------------------------------------------------------------------------------------------------

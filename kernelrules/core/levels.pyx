@@ -1,0 +1,171 @@
+"""The best subset of a categorical column's levels to go left.
+
+    two classes, and targets    levels in the order of their mean, where the best subset is a cut
+    more classes                every subset of at most 12 levels; beyond that a cut in the order of the levels'
+                                projections on the first principal component of their class shares, a heuristic
+    one_level                   each level against the rest
+
+Missing values are one more level, unless they are apart. Of equal scores the first subset that is tried is taken.
+
+Invariant: sums of a subset are those of its levels added or subtracted one at a time, in an order of the levels alone.
+"""
+
+from libc.math cimport fabs, sqrt
+from libc.stdint cimport uint8_t
+from libc.stdlib cimport qsort
+from libc.string cimport memset
+
+from kernelrules.core.criteria cimport Criterion, base_of
+from kernelrules.core.judge cimport Bins, add_cell, all_that_count, judge, rows_in
+from kernelrules.core.scan cimport NO_CUT, Found, Level, Rules, Scratch, View, kr_lowest_bit
+
+cdef enum:
+    SUBSETS = 12            # levels up to which every subset is tried
+    TURNS = 100             # of the power method: it converges linearly
+
+cdef double STILL = 1e-10   # a direction that changes by less has come to rest
+
+
+cdef enum Way:              # to divide levels
+    CUT                     # the first of them left
+    BITS                    # those whose bits are set
+    ONE                     # a single one
+
+
+cdef int ascending(const void *a, const void *b) noexcept nogil:
+    """By key, then by bin."""
+    cdef const Level *x = <const Level *> a
+    cdef const Level *y = <const Level *> b
+    if x.key != y.key:
+        return 1 if x.key > y.key else -1
+    return (x.bin > y.bin) - (x.bin < y.bin)
+
+
+cdef void principal_component(const Criterion *criterion, const Bins *bins, Py_ssize_t n_levels, const Level *levels,
+                              double *room) noexcept nogil:
+    """Leading direction of the levels' class shares about their mean, weighted, in the first n_classes of room.
+
+    The power method: sum_l W_l (share_l - mean) ((share_l - mean)·direction), until it turns no more.
+    """
+    cdef Py_ssize_t n = criterion.n_sums - 1, size = bins.size, lev, j
+    cdef double *direction = room
+    cdef double *other = room + n
+    cdef double *mean = other + n
+    cdef const double *cell
+    cdef double total = 0, length, along, change
+    cdef int turn
+    memset(room, 0, 3 * n * sizeof(double))
+    for lev in range(n_levels):
+        cell = bins.cells + levels[lev].bin * size
+        total += cell[0]
+        for j in range(n):
+            mean[j] += cell[1 + j]
+    for j in range(n):
+        mean[j] /= total
+    for lev in range(n_levels):         # start along the level that is farthest out, so never at a right angle to all
+        cell = bins.cells + levels[lev].bin * size
+        length = 0
+        for j in range(n):
+            along = cell[1 + j] / cell[0] - mean[j]
+            length += cell[0] * along * along
+        if length > other[0]:
+            other[0] = length
+            for j in range(n):
+                direction[j] = cell[1 + j] / cell[0] - mean[j]
+    for turn in range(TURNS):
+        memset(other, 0, n * sizeof(double))
+        for lev in range(n_levels):
+            cell = bins.cells + levels[lev].bin * size
+            along = 0
+            for j in range(n):
+                along += (cell[1 + j] / cell[0] - mean[j]) * direction[j]
+            for j in range(n):
+                other[j] += cell[0] * along * (cell[1 + j] / cell[0] - mean[j])
+        length, change = 0, 0
+        for j in range(n):
+            length += other[j] * other[j]
+        if length == 0:
+            return
+        length = sqrt(length)
+        for j in range(n):
+            change += fabs(other[j] / length - direction[j])
+            direction[j] = other[j] / length
+        if turn > 0 and change < STILL:
+            return
+
+
+cdef void order_levels(const Criterion *criterion, const Bins *bins, Scratch *scratch, Level *levels,
+                       Py_ssize_t n) noexcept nogil:
+    """Levels in ascending order of what they predict; of several classes, along the principal component."""
+    cdef Py_ssize_t lev, k
+    cdef const double *cell
+    cdef double *sums = scratch.sums
+    if criterion.classes and criterion.n_sums > 3:
+        principal_component(criterion, bins, n, levels, scratch.classes)
+        for lev in range(n):
+            cell = bins.cells + levels[lev].bin * bins.size
+            for k in range(criterion.n_sums - 1):
+                levels[lev].key += scratch.classes[k] * cell[1 + k] / cell[0]
+    else:
+        for lev in range(n):
+            memset(sums, 0, criterion.n_sums * sizeof(double))
+            add_cell(criterion, bins, levels[lev].bin, 1, sums)
+            for k in range(1 + criterion.classes, criterion.n_sums):
+                levels[lev].key += sums[k] / sums[0]
+    qsort(levels, n, sizeof(Level), ascending)
+
+
+cdef void mark_left(const Level *levels, Py_ssize_t n, Py_ssize_t n_bins, Way way, Py_ssize_t at,
+                    uint8_t *left_of) noexcept nogil:
+    """For each bin 1 left, 0 right, 2 no rows."""
+    cdef Py_ssize_t lev
+    memset(left_of, 2, n_bins)
+    for lev in range(n):
+        left_of[levels[lev].bin] = lev < at if way == CUT else lev == at if way == ONE else (at >> lev) & 1
+
+
+cdef void scan_subsets(const Criterion *criterion, const Rules *rules, const View *view, Py_ssize_t column,
+                       const Bins *bins, Scratch *scratch, Found *found, uint8_t *left_of) noexcept nogil:
+    """The best subset of categories to go left; it is written where it is wanted."""
+    cdef Level *levels = <Level *> scratch.keys
+    cdef Py_ssize_t n_sums = criterion.n_sums, lev, n_left = 0, code, gray = 0, flipped
+    cdef Py_ssize_t n = bins.n + (bins.missing >= 0 and not rules.missing_apart)
+    cdef double *left = scratch.sums
+    cdef double *all = left + n_sums
+    cdef double *room = all + n_sums
+    cdef Py_ssize_t n_all
+    cdef double base, sign
+    cdef Way way = CUT
+    for lev in range(n):
+        levels[lev].bin, levels[lev].key = bins.list[lev], 0
+    if rules.one_level:
+        way = ONE
+    elif criterion.n_sums > (3 if criterion.classes else 2) and n <= SUBSETS:
+        way = BITS
+    else:
+        order_levels(criterion, bins, scratch, levels, n)
+    n_all = all_that_count(criterion, rules, view, bins, all)
+    base = base_of(criterion, all)
+    memset(left, 0, n_sums * sizeof(double))
+    if way == ONE:
+        for lev in range(n if n > 2 else n - 1):      # of two levels, one says it all
+            memset(left, 0, n_sums * sizeof(double))
+            add_cell(criterion, bins, levels[lev].bin, 1, left)
+            n_left = rows_in(bins, levels[lev].bin)
+            judge(criterion, rules, view, column, left, n_left, all, n_all, base, lev, False, room, found)
+    elif way == BITS:
+        for code in range(1, <Py_ssize_t> 1 << (n - 1) if n else 0):
+            flipped = kr_lowest_bit(code)           # a Gray code changes one level at a time
+            gray ^= <Py_ssize_t> 1 << flipped
+            sign = 1 if (gray >> flipped) & 1 else -1
+            add_cell(criterion, bins, levels[flipped].bin, sign, left)
+            n_left += <Py_ssize_t> sign * rows_in(bins, levels[flipped].bin)
+            judge(criterion, rules, view, column, left, n_left, all, n_all, base, gray, False, room, found)
+    else:
+        for lev in range(n - 1):
+            add_cell(criterion, bins, levels[lev].bin, 1, left)
+            n_left += rows_in(bins, levels[lev].bin)
+            judge(criterion, rules, view, column, left, n_left, all, n_all, base, lev + 1, False, room, found)
+    if found.score > NO_CUT and left_of != NULL:
+        mark_left(levels, n, view.table.n_bins[-1 - view.table.place[column]], way, found.at, left_of)
+        found.missing_left = bins.missing >= 0 and not rules.missing_apart and left_of[bins.missing] == 1
