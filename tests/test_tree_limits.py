@@ -395,10 +395,21 @@ def test_callback_can_stop(growth, n_threads):
     assert trees.grow(X, y, growth=growth, n_threads=n_threads, max_leaves=9).n_leaves == 9  # nothing is left behind
 
 
+IN_TURN = "np.arange(len(X)) % 2"
 LONG = {
-    "purity": ("rng.normal(size=(500_000, 40)).astype(np.float32)", "{}"),
-    "best first": ("rng.normal(size=(500_000, 40)).astype(np.float32)", "{'growth': 'best'}"),
-    "one column": ("np.arange(400_000.0)[:, None]", "{}"),  # y in turn: a chain of 400 000 nodes
+    "purity": ("rng.normal(size=(500_000, 40)).astype(np.float32)", IN_TURN, "{}"),
+    "best first": ("rng.normal(size=(500_000, 40)).astype(np.float32)", IN_TURN, "{'growth': 'best'}"),
+    "one column": ("np.arange(400_000.0)[:, None]", IN_TURN, "{}"),  # a chain of 400 000 nodes
+    "many classes": (
+        "rng.normal(size=(100_000, 2)).astype(np.float32)",  # seconds for a single column of a single node
+        "np.arange(len(X)) % 5000",
+        "{'criterion': 'entropy'}",
+    ),
+    "many targets": (
+        "rng.normal(size=(40_000, 10)).astype(np.float32)",
+        "rng.normal(size=(len(X), 500))",
+        "{'criterion': 'squared_error'}",
+    ),
 }
 
 
@@ -407,14 +418,14 @@ def test_ctrl_c_returns_within_a_second(which):
     """A child process grows for many seconds on one thread; SIGINT must end it at once."""
     if sys.platform == "win32":
         pytest.skip("SIGINT is not sent to one process there")
-    X, options = LONG[which]
+    X, y, options = LONG[which]
     code = f"""
 import time
 import numpy as np
 from kernelrules import tree
 rng = np.random.default_rng(0)
 X = {X}
-y = np.arange(len(X)) % 2
+y = {y}
 print("ready", flush=True)
 try:
     tree.grow(X, y, n_threads=1, **{options})

@@ -4,10 +4,15 @@
 #     score    of (left, all): the larger the better; gain(score) is what the split takes off the loss W·Q
 #
 # Gini and squared error are one formula, sum_k (left_k W - W_left all_k)² / (W_left W_right), a single division, so
-# that equal splits of whole weights get equal bits. To add a criterion: its number here, a branch in `score_of` and
+# that equal splits of whole weights get equal bits. Of several classes without weights it is put together as in
+# spread.h: scans get the same bits from running sums. To add a criterion: its number here, a branch in `score_of` and
 # `base_of`, and its name in grow.CRITERIA.
 
 from libc.math cimport log, log2
+
+cdef extern from "spread.h" nogil:
+    const double KR_MOST_COUNTED
+    double kr_spread(double squares_left, double squares_right, double squares, double left, double all)
 
 
 cdef enum CriterionKind:
@@ -25,6 +30,7 @@ cdef struct Criterion:
     int kind
     Py_ssize_t n_sums                   # 1 + classes or targets
     bint classes                        # sums are weights of classes
+    bint counts                         # ... and weights are numbers of rows, of several classes
     const double *logs                  # c log2 c for whole numbers c; NULL where weights are none
     double (*own)(void *, const double *, Py_ssize_t) noexcept nogil    # W·Q of class weights
     void *state
@@ -70,8 +76,14 @@ cdef inline double base_of(const Criterion *criterion, const double *all) noexce
 
 cdef inline double spread_score(const Criterion *criterion, const double *left, const double *all) noexcept nogil:
     """Score of gini and of squared error."""
-    cdef double total = 0, cross
+    cdef double total = 0, squares_left = 0, squares_right = 0, cross
     cdef Py_ssize_t k
+    if criterion.counts:
+        for k in range(1, criterion.n_sums):
+            squares_left += left[k] * left[k]
+            squares_right += (all[k] - left[k]) * (all[k] - left[k])
+            total += all[k] * all[k]
+        return kr_spread(squares_left, squares_right, total, left[0], all[0])
     for k in range(1, criterion.n_sums):
         cross = left[k] * all[0] - left[0] * all[k]
         total += cross * cross

@@ -34,6 +34,8 @@ from kernelrules.core.status import raise_for_status
 
 cdef extern from "Python.h":
     int PyErr_CheckSignals() except -1
+    int signals_are_bad "PyErr_CheckSignals"() noexcept     # leaves the exception for the caller to find
+    void *PyErr_Occurred() noexcept
 
 cdef enum:
     ALONE = 32768           # rows from which on threads share a node: above, what belongs to them fits no cache
@@ -157,12 +159,14 @@ def grow(Presorted presorted, str criterion, Py_ssize_t n_classes, Py_ssize_t n_
     cdef Scratch **scratch = <Scratch **> calloc(n_threads, sizeof(Scratch *))
     cdef bint weighted = presorted.root.w != NULL
     cdef Py_ssize_t k
+    cdef int stop = 0
     cdef list out = []
     how.kind, how.classes, how.n_sums = CRITERIA[criterion], n_classes > 0, 1 + max(n_classes, n_outputs)
+    how.counts = n_classes > 2 and not weighted
     how.logs, how.own, how.state = &logs[0] if logs is not None else NULL, NULL, NULL
     rules.min_leaf, rules.missing_apart, rules.one_level = min_leaf, missing_apart, one_level
     rules.monotone = &monotone[0] if monotone is not None else NULL
-    rules.level = simd_level()
+    rules.level, rules.stop, rules.look = simd_level(), &stop, look
     limits.max_depth, limits.max_leaves, limits.min_split, limits.min_leaf = max_depth, max_leaves, min_split, min_leaf
     limits.min_gain, limits.weight, limits.critical = min_gain, weight, &critical[0] if critical is not None else NULL
     limits.max_features, limits.seed, limits.exact = max_features, seed, exact
@@ -188,6 +192,18 @@ def grow(Presorted presorted, str criterion, Py_ssize_t n_classes, Py_ssize_t n_
             for k in range(n_threads):
                 free_scratch(scratch[k])
         free(scratch)
+
+
+cdef void look(int *stop) noexcept nogil:
+    """Look at signals from within a scan; the exception waits until the grower has stopped."""
+    with gil:
+        if signals_are_bad():
+            stop[0] = 1
+
+
+cdef int raise_waiting() except -1:
+    """Raise what `look` left behind."""
+    return -1 if PyErr_Occurred() != NULL else 0
 
 
 cdef int breathe(tick, Py_ssize_t done, Py_ssize_t total) except -1:
@@ -223,6 +239,7 @@ cdef int best_first(Grower *top, tick, list out) except -1:
     while n_leaves < most and (top.n_stack or top.n_tasks):
         with nogil:
             status = grow_best(top, &n_leaves)
+        raise_waiting()
         raise_for_status(status)
         breathe(tick, n_leaves, most)
     return finish(top, NULL, 0, out)
@@ -238,6 +255,7 @@ cdef int depth_first(Grower *top, Scratch **scratch, int n_threads, tick, list o
     while top.n_stack:
         with nogil:
             status = grow_some(top, BUDGET)
+        raise_waiting()
         raise_for_status(status)
         breathe(tick, 0, n)
     return subtrees_of(top, scratch, n_threads, tick, out)
@@ -268,6 +286,7 @@ cdef int subtrees_of(Grower *top, Scratch **scratch, int n_threads, tick, list o
             while going:
                 with nogil:
                     status = grow_tasks(top, subtrees, first, end, scratch, numbers, n_threads, share)
+                raise_waiting()
                 raise_for_status(status)
                 breathe(tick, done, top.table.n)
                 going = False

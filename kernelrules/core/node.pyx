@@ -17,7 +17,7 @@ from kernelrules.core.criteria cimport (
 )
 from kernelrules.core.presort cimport DIFFERS, Arena, Table
 from kernelrules.core.scan cimport NO_CUT, Found, View, cell_size, fill_histogram, is_packed, scan_column, scan_columns
-from kernelrules.core.status cimport NO_MEMORY, OK
+from kernelrules.core.status cimport NO_MEMORY, OK, STOPPED
 from kernelrules.core.surrogate cimport more_room
 
 cdef enum:
@@ -370,6 +370,8 @@ cdef int find_split(Grower *grower, Work *work) noexcept nogil:
     view.histogram = work.histogram
     draw_columns(grower, work.key)
     n_drawn = scan_range(grower, &view, 0, n_drawn)
+    if grower.rules.stop != NULL and grower.rules.stop[0]:
+        return STOPPED
     work.column = choose(grower, n_drawn)
     while work.column < 0 and n_drawn < p:          # none of those drawn can be split: draw another
         scan_range(grower, &view, n_drawn, n_drawn + 1)

@@ -19,6 +19,7 @@ cdef extern from "scan_loops.h" nogil:
         double sum0
         double weight
         double sum
+        double squares
         const double *inverse
 
     const double NO_CUT "KR_NO_CUT"
@@ -26,6 +27,8 @@ cdef extern from "scan_loops.h" nogil:
     kr_cut kr_cut_mean(int level, const uint32_t *entries, uint32_t id_mask, const double *y, double shift,
                        const kr_range *range)
     kr_cut kr_cut_entropy(const uint32_t *entries, int shift, const double *logs, double base, const kr_range *range)
+    kr_cut kr_cut_classes(const uint32_t *entries, int shift, const double *all, double *left, Py_ssize_t n_sums,
+                          const kr_range *range)
 
 
 cdef extern from *:
@@ -41,6 +44,8 @@ cdef struct Rules:                  # of a split, for all nodes
     bint one_level                  # of categories, one against the rest
     const int8_t *monotone          # of a column; NULL: no constraint
     int level                       # of instructions
+    int *stop                       # set where a signal wants an end; NULL: nobody looks at signals
+    void (*look)(int *) noexcept nogil      # at signals, and sets it
 
 
 cdef struct View:                   # a node
@@ -87,6 +92,7 @@ cdef struct Scratch:                # of one thread
     uint32_t *links                 # ... and two lists of targets
     double *inverse                 # by cut
     double *classes                 # squares of classes, for principal components
+    double *counts                  # of classes, zero between two scans
 
 
 cdef Scratch *new_scratch(const Table *table, const Criterion *criterion, bint weighted, Py_ssize_t n) noexcept nogil

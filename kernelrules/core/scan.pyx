@@ -15,7 +15,9 @@ from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
 
 from kernelrules.core.absolute cimport scan_absolute
-from kernelrules.core.criteria cimport ABSOLUTE, ENTROPY, GAIN_RATIO, GINI, SQUARED, Criterion, base_of
+from kernelrules.core.criteria cimport (
+    ABSOLUTE, ENTROPY, GAIN_RATIO, GINI, KR_MOST_COUNTED, SQUARED, Criterion, base_of,
+)
 from kernelrules.core.judge cimport Bins, add_cell, all_that_count, judge, rows_in
 from kernelrules.core.levels cimport scan_subsets
 from kernelrules.core.presort cimport DIFFERS, Table
@@ -26,6 +28,7 @@ ctypedef fused code_t:
 
 cdef enum:
     ROOM = 8                # times n_sums that are used at once
+    PATIENCE = 1 << 25      # sums that are gone through between looks at signals within a column
     KEY_NUMBERS = 4         # of a bin in `keys`: enough for a Level, and for what surrogates count
 
 
@@ -54,6 +57,7 @@ cdef Scratch *new_scratch(const Table *table, const Criterion *criterion, bint w
     scratch.keys = <double *> malloc(widest * KEY_NUMBERS * sizeof(double))
     scratch.sums = <double *> malloc(ROOM * criterion.n_sums * sizeof(double))
     scratch.left_of = <uint8_t *> malloc(widest)
+    scratch.counts = <double *> calloc(criterion.n_sums, sizeof(double))
     scratch.inverse = <double *> malloc((n + 1) * sizeof(double)) if criterion.kind == SQUARED else NULL
     if criterion.kind == ABSOLUTE:
         scratch.losses = <double *> malloc(4 * (n + 2) * sizeof(double))
@@ -61,7 +65,7 @@ cdef Scratch *new_scratch(const Table *table, const Criterion *criterion, bint w
     if criterion.classes and n_classes > 2 and table.n_coded:
         scratch.classes = <double *> malloc(3 * n_classes * sizeof(double))
     if (scratch.entries == NULL or scratch.cells == NULL or scratch.touched == NULL or scratch.bins == NULL
-            or scratch.keys == NULL or scratch.sums == NULL or scratch.left_of == NULL
+            or scratch.keys == NULL or scratch.sums == NULL or scratch.left_of == NULL or scratch.counts == NULL
             or (criterion.kind == SQUARED and scratch.inverse == NULL)
             or (criterion.kind == ABSOLUTE and (scratch.losses == NULL or scratch.links == NULL))
             or (criterion.classes and n_classes > 2 and table.n_coded and scratch.classes == NULL)):
@@ -84,6 +88,7 @@ cdef void free_scratch(Scratch *scratch) noexcept nogil:
     free(scratch.losses)
     free(scratch.links)
     free(scratch.classes)
+    free(scratch.counts)
     free(scratch)
 
 
@@ -167,9 +172,11 @@ cdef void fill_histogram(const Criterion *criterion, const View *view, Py_ssize_
 
 cdef inline bint is_simple(const Criterion *criterion, const Rules *rules, const View *view,
                            Py_ssize_t column) noexcept nogil:
-    """Whether one of the vectorised loops serves."""
+    """Whether one of the loops of scan_loops.h serves."""
     if view.arena.w != NULL or is_constrained(rules, column):
         return False
+    if criterion.counts and criterion.kind == GINI:
+        return view.m < KR_MOST_COUNTED
     if criterion.classes:
         return criterion.n_sums == 3 and (criterion.kind == GINI or (criterion.logs != NULL and (
             criterion.kind == ENTROPY or criterion.kind == GAIN_RATIO)))
@@ -191,13 +198,25 @@ cdef const double *inverse_of(const Criterion *criterion, const Rules *rules, co
     return scratch.inverse
 
 
+cdef inline double squares_of(const Criterion *criterion, const double *sums) noexcept nogil:
+    """What the loop of several classes needs to know of a node."""
+    cdef double total = 0
+    cdef Py_ssize_t k
+    if criterion.counts:
+        for k in range(1, criterion.n_sums):
+            total += sums[k] * sums[k]
+    return total
+
+
 cdef kr_cut simple_cut(const Criterion *criterion, const Rules *rules, const View *view, const uint32_t *entries,
-                       double base, const kr_range *cuts) noexcept nogil:
+                       const double *all, double *left, double base, const kr_range *cuts) noexcept nogil:
     """The best cut by the loop of the criterion, in units of `score_of`."""
     cdef const Table *table = view.table
     cdef kr_cut cut
     if not criterion.classes:
         return kr_cut_mean(rules.level, entries, table.id_mask, view.arena.y, view.shift[0], cuts)
+    if criterion.counts:
+        return kr_cut_classes(entries, table.shift, all, left, criterion.n_sums, cuts)
     if criterion.kind == GINI:
         cut = kr_cut_two(rules.level, entries, table.shift, cuts)
         cut.score *= 2                  # the two classes give the same
@@ -212,7 +231,7 @@ cdef void scan_ordered(const Criterion *criterion, const Rules *rules, const Vie
     """The best cut of an ordered column, with missing rows on either side or apart."""
     cdef Py_ssize_t place = view.table.place[column], n_sums = criterion.n_sums
     cdef Py_ssize_t n_known = view.known[place] if view.known != NULL else view.m
-    cdef Py_ssize_t n_missing = view.m - n_known, n_all = view.m, k, i, n_left
+    cdef Py_ssize_t n_missing = view.m - n_known, n_all = view.m, k, i, n_left, worked = 0
     cdef const uint32_t *entries = view.arena.order[place] + view.start
     cdef double *left = scratch.sums
     cdef double *all = left + n_sums
@@ -246,8 +265,8 @@ cdef void scan_ordered(const Criterion *criterion, const Rules *rules, const Vie
             continue
         if is_simple(criterion, rules, view, column):
             cuts.weight0, cuts.weight = left[0], all[0]
-            cuts.sum0, cuts.sum = left[n_sums - 1], all[n_sums - 1]
-            cut = simple_cut(criterion, rules, view, entries, base, &cuts)
+            cuts.sum0, cuts.sum, cuts.squares = left[n_sums - 1], all[n_sums - 1], squares_of(criterion, all)
+            cut = simple_cut(criterion, rules, view, entries, all, left, base, &cuts)
             if cut.at > 0 and (cut.score > found.score or (cut.score == found.score and cut.at < found.at)):
                 found.score, found.at, found.missing_left = cut.score, cut.at, missing_left
                 found.raw = cut.score
@@ -256,6 +275,12 @@ cdef void scan_ordered(const Criterion *criterion, const Rules *rules, const Vie
         for i in range(cuts.last + 1):
             if i >= cuts.first and entries[i] & DIFFERS:
                 judge(criterion, rules, view, column, left, n_left + i, all, n_all, base, i, missing_left, room, found)
+                worked += n_sums
+                if worked > PATIENCE and rules.stop != NULL:
+                    worked = 0
+                    rules.look(rules.stop)
+                    if rules.stop[0]:
+                        return
             add_entry(criterion, view, entries[i], left)
     if n_missing:
         for k in range(n_sums):
@@ -433,11 +458,13 @@ cdef Py_ssize_t scan_columns(const Criterion *criterion, const Rules *rules, con
     cuts.first, cuts.last = rules.min_leaf, view.m - rules.min_leaf
     cuts.weight0, cuts.sum0, cuts.weight, cuts.sum = 0, 0, view.sums[0], view.sums[criterion.n_sums - 1]
     cuts.inverse = inverse_of(criterion, rules, view, scratch) if simple else NULL
+    cuts.squares = squares_of(criterion, view.sums) if simple else 0
     for j in range(first, end):
         column = columns[j]
         if simple and table.place[column] >= 0:
             no_split(found + column)
-            cut = simple_cut(criterion, rules, view, view.arena.order[table.place[column]] + view.start, base, &cuts)
+            cut = simple_cut(criterion, rules, view, view.arena.order[table.place[column]] + view.start, view.sums,
+                             scratch.counts, base, &cuts)
             if cut.at > 0:
                 found[column].score, found[column].raw = in_units(cut.score, view.unit), cut.score
                 found[column].at = cut.at

@@ -17,6 +17,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "spread.h"
+
 #define KR_DIFFERS 0x80000000u
 #define KR_NO_CUT -1.0 /* below every score */
 #define KR_FEW_CUTS 40 /* below, one loop is faster than two */
@@ -33,6 +35,7 @@ typedef struct {
     ptrdiff_t first, last;
     double weight0, sum0; /* on the left from the start */
     double weight, sum;   /* of all rows */
+    double squares;       /* of several classes: sum of the squares of their rows */
     const double *inverse; /* 1 / (weight_left weight_right) of every cut, where sums are rounded anyway; or NULL */
 } kr_range;
 
@@ -108,6 +111,45 @@ static inline kr_cut kr_cut_entropy(const uint32_t *entries, int shift, const do
         }
         ones += entries[i] >> shift & 1;
     }
+    return best;
+}
+
+/* The spread of several classes: sums of squares and of products with all change by one class a row. `all` and `left`
+ * are sums: what belongs to class k is in place 1 + k. `left` holds what is on the left from the start, and does so again
+ * in the end. */
+static inline kr_cut kr_cut_classes(const uint32_t *entries, int shift, const double *all, double *left,
+                                    ptrdiff_t n_sums, const kr_range *range)
+{
+    kr_cut best = {KR_NO_CUT, -1};
+    double squares = range->squares, squares_left = 0, products = 0, weight = range->weight;
+    double *of_class = left + 1;
+    const double *all_of_class = all + 1;
+    for (ptrdiff_t k = 1; range->weight0 > 0 && k < n_sums; k++) {
+        squares_left += left[k] * left[k];
+        products += left[k] * all[k];
+    }
+    double least = squares; /* what W times the sides' squares, over L R, must reach: rounding is left to kr_spread */
+    for (ptrdiff_t i = 0; i <= range->last; i++) {
+        if (i >= range->first && entries[i] & KR_DIFFERS) {
+            double before = range->weight0 + (double)i, after = weight - before;
+            double squares_right = squares - 2 * products + squares_left;
+            double both = squares_left * after + squares_right * before;
+            if (best.at < 0 || both * weight >= least * (before * after)) {
+                double score = kr_spread(squares_left, squares_right, squares, before, weight);
+                if (score > best.score) {
+                    best.score = score;
+                    best.at = i;
+                    least = (squares + score) * (1 - 1e-14);
+                }
+            }
+        }
+        uint32_t k = (entries[i] & ~KR_DIFFERS) >> shift;
+        squares_left += 2 * of_class[k] + 1;
+        products += all_of_class[k];
+        of_class[k] += 1;
+    }
+    for (ptrdiff_t i = 0; i <= range->last; i++)
+        of_class[(entries[i] & ~KR_DIFFERS) >> shift] -= 1;
     return best;
 }
 
