@@ -10,7 +10,7 @@ from importlib import metadata as _metadata
 from pathlib import Path as _Path
 
 try:
-    from kernelrules import datasets, kernels, svm, tree
+    from kernelrules import bounds, datasets, erm, kernels, losses, svm, tree
 except ModuleNotFoundError as _error:
     if _error.name is None or not _error.name.startswith("kernelrules."):
         raise
@@ -31,10 +31,13 @@ __all__ = [
     "Precomputed",
     "Sigmoid",
     "__version__",
+    "bounds",
     "datasets",
+    "erm",
     "get_include",
     "gram",
     "kernels",
+    "losses",
     "svm",
     "tree",
 ]
