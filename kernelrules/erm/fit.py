@@ -120,7 +120,8 @@ def fit(
     _require_classes(classes, codes[kept])
     data = x if len(kept) == n else _rows(x, kept, kernel)
     resolved = resolve(kernel, data)
-    total = float(weight.sum())
+    with np.errstate(over="ignore"):
+        total = float(weight.sum())
     if not np.isfinite(total):
         raise ValueError("the sum of sample_weight overflows float64")
     share, codes = weight[kept] / total, codes[kept]

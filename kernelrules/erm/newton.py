@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelrules.erm.systems import System
+from kernelrules.erm.systems import Gradient, System
 from kernelrules.losses import Loss
 from kernelrules.results import Certificate
 
@@ -60,17 +60,13 @@ class Solution:
 
 @dataclass(frozen=True, eq=False)
 class _Point:
-    """A function with its values, its dual point, and the gradient e = θ - of_dual(a) for the slopes at hand."""
+    """A function, the gradient of P there, and the gap to a dual point."""
 
-    theta: np.ndarray
-    values: np.ndarray
+    gradient: Gradient  # with the a of v = -L'(u), whose sum need not be 0
     b: float
     square: float  # ‖f‖²
     primal: float
-    slopes_a: np.ndarray  # from v = -L'(u), where Σ a need not be 0
-    e: np.ndarray
-    e_values: np.ndarray
-    a: np.ndarray  # what can be used as a dual point
+    a: np.ndarray  # the dual point
     kkt: float
     gap: float
 
@@ -100,7 +96,7 @@ def _at(problem: Problem, theta: np.ndarray, b: float) -> _Point:
         v = np.clip(2 * lam * y * coefficients / share, -loss.slopes[1], -loss.slopes[0])
         other = _dual_point(problem, theta, u, _balanced(v, y, share, loss) if problem.intercept else v)
         a, gap = min((a, gap), other, key=lambda pair: pair[1])
-    return _Point(theta, values, b, square, primal, slopes_a, e, e_values, a, kkt, gap)
+    return _Point(Gradient(theta, values, slopes_a, e, e_values), b, square, primal, a, kkt, gap)
 
 
 def _dual_point(problem: Problem, theta: np.ndarray, u: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, float]:
@@ -191,18 +187,18 @@ def minimise(problem: Problem, tol: float, max_iter: int, report: Callable[[int,
             stalls = 0 if moved else stalls + 1
             smallest = min(smallest, following.gap)
             point = following
-    return Solution(point.theta, point.b, point.a, math.sqrt(point.square), certificate)
+    return Solution(point.gradient.theta, point.b, point.a, math.sqrt(point.square), certificate)
 
 
 def _step(problem: Problem, point: _Point) -> _Point | None:
     """The next point, or None where no step lowers the objective any more."""
-    u = problem.y * (point.values + point.b)
+    u = problem.y * (point.gradient.values + point.b)
     curvature = problem.share * problem.loss.second_order(u) / (2 * problem.lam)
-    newton = problem.system.step(curvature, point.slopes_a, point.e, point.e_values, problem.intercept)
-    for direction, shift in (newton, (-point.e, 0.0)):
+    newton = problem.system.step(curvature, point.gradient, problem.intercept)
+    for direction, shift in (newton, (-point.gradient.e, 0.0)):
         length = _along(problem, point, direction, shift)
         if length > 0:
-            following = _at(problem, point.theta + length * direction, point.b + length * shift)
+            following = _at(problem, point.gradient.theta + length * direction, point.b + length * shift)
             if following.primal < point.primal or following.gap < point.gap:
                 return following
     return None
@@ -212,8 +208,11 @@ def _along(problem: Problem, point: _Point, direction: np.ndarray, shift: float)
     """How far to go: where the slope of the convex φ(t) = P(point + t·direction) is near 0; 0 where it is uphill."""
     system, loss, lam, share = problem.system, problem.loss, problem.lam, problem.share
     change = system.values(direction)
-    u, du = problem.y * (point.values + point.b), problem.y * (change + shift)
-    cross, square = system.inner(point.theta, direction, change), max(system.inner(direction, direction, change), 0.0)
+    u, du = problem.y * (point.gradient.values + point.b), problem.y * (change + shift)
+    cross, square = (
+        system.inner(point.gradient.theta, direction, change),
+        max(system.inner(direction, direction, change), 0.0),
+    )
 
     def slope(t: float) -> float:
         """Overflow is uphill: only margins that fall can overflow."""

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,11 +27,22 @@ from kernelrules import check, kernels, parallel
 from kernelrules.erm.factor import factor, solve, solve_lower
 from kernelrules.kernels.values import ask, is_callable, plain, require_symmetric
 
-__all__ = ["Dense", "Features", "System", "system_of"]
+__all__ = ["Dense", "Features", "Gradient", "System", "system_of"]
 
 _ROWS = 4096  # of features that are multiplied at a time
 _POINTS_A_FEATURE = 2  # at least, to work with features
 _EPSILON = float(np.finfo(np.float64).eps)
+
+
+@dataclass(frozen=True, eq=False)
+class Gradient:
+    """A function θ, the a of its slopes, e = θ - of_dual(a), and the values of θ and e."""
+
+    theta: np.ndarray
+    values: np.ndarray
+    a: np.ndarray
+    e: np.ndarray
+    e_values: np.ndarray
 
 
 class System:
@@ -69,10 +81,8 @@ class System:
         """The inner product of two functions; of the second, its values too."""
         raise NotImplementedError
 
-    def step(
-        self, curvature: np.ndarray, a: np.ndarray, e: np.ndarray, e_values: np.ndarray, with_shift: bool
-    ) -> tuple[np.ndarray, float]:
-        """δ and β as above; e is θ - of_dual(a). Without a shift β is 0."""
+    def step(self, curvature: np.ndarray, at: Gradient, with_shift: bool) -> tuple[np.ndarray, float]:
+        """δ and β as above. Without a shift β is 0."""
         raise NotImplementedError
 
     def _factored(self, fill: Callable[[], np.ndarray]) -> np.ndarray:
@@ -81,13 +91,12 @@ class System:
         The step is then not quite Newton's, which costs steps, not exactness: the gap is computed without it.
         """
         matrix, jitter = fill(), 0.0
-        size = float(matrix.diagonal().max(initial=1.0))
+        if not np.isfinite(matrix.diagonal()).all():
+            raise ValueError("the Newton system overflows float64: scale the data, or take a larger lam")
         while factor(matrix, self.n_threads, self.air) >= 0:
-            jitter = max(10 * jitter, len(matrix) * _EPSILON * size)
-            if not math.isfinite(jitter):
-                raise ValueError("kernel values overflow float64: scale the data, or take a larger lam")
+            jitter = max(10 * jitter, len(matrix) * _EPSILON)
             matrix = fill()
-            matrix[np.diag_indices(len(matrix))] += jitter
+            matrix[np.diag_indices(len(matrix))] *= 1 + jitter  # relative: the units of points may be far apart
         return matrix
 
 
@@ -119,22 +128,28 @@ class Dense(System):
         """Of the two functions."""
         return float(theta @ other_values)
 
-    def step(
-        self, curvature: np.ndarray, a: np.ndarray, e: np.ndarray, e_values: np.ndarray, with_shift: bool
-    ) -> tuple[np.ndarray, float]:
-        """By the factor of the matrix above."""
+    def step(self, curvature: np.ndarray, at: Gradient, with_shift: bool) -> tuple[np.ndarray, float]:
+        """By α⁺ = a + S z near the optimum, where e is small; else by α⁺ = S y, whose parts do not cancel."""
         active = np.flatnonzero(curvature > 0)
-        delta, beta = -e, 0.0
+        delta, beta = -at.e, 0.0
         if not len(active):
             return delta, beta
-        root = np.sqrt(curvature[active])
+        root, a = np.sqrt(curvature[active]), at.a[active]
         lower = self._factored(lambda: self._matrix(active, root))
-        right = root * e_values[active]
+        others = at.a.copy()
+        others[active] = 0.0
+        fixed = self.values(others)[active] if others.any() else 0.0
+        right, known = root * at.e_values[active], float(at.a.sum())
+        whole = a / root + root * (at.values[active] - fixed)
+        afresh = np.linalg.norm(whole) < np.linalg.norm(right)
+        if afresh:
+            right, known = whole, float(others.sum())
         if with_shift:
             ones, half = solve_lower(lower, root), solve_lower(lower, right)
-            beta = float((a.sum() + ones @ half) / (ones @ ones))
+            beta = float((known + ones @ half) / (ones @ ones))
             right -= beta * root
-        delta[active] += root * solve(lower, right)
+        step = root * solve(lower, right)
+        delta[active] = step - at.theta[active] if afresh else delta[active] + step
         return delta, beta
 
     def _matrix(self, active: np.ndarray, root: np.ndarray) -> np.ndarray:
@@ -177,16 +192,14 @@ class Features(System):
         """Of the two functions."""
         return float(theta @ other)
 
-    def step(
-        self, curvature: np.ndarray, a: np.ndarray, e: np.ndarray, e_values: np.ndarray, with_shift: bool
-    ) -> tuple[np.ndarray, float]:
+    def step(self, curvature: np.ndarray, at: Gradient, with_shift: bool) -> tuple[np.ndarray, float]:
         """By the factor of the matrix above."""
-        mass, total = float(curvature.sum()), float(a.sum())
+        mass, total = float(curvature.sum()), float(at.a.sum())
         if mass == 0:
-            return -e, 0.0
+            return -at.e, 0.0
         centre = (self.phi_t @ curvature) / mass if with_shift else np.zeros(self.phi.shape[1])
         lower = self._factored(lambda: self._matrix(curvature, centre))
-        delta = solve(lower, -e - centre * total)
+        delta = solve(lower, -at.e - centre * total)
         return delta, total / mass - float(centre @ delta) if with_shift else 0.0
 
     def _matrix(self, curvature: np.ndarray, centre: np.ndarray) -> np.ndarray:
