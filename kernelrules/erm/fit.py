@@ -156,8 +156,8 @@ def _model(
 ) -> ErmFit:
     certificates = tuple(s.certificate for s in solutions)
     points = None
-    if not isinstance(kernel, kernels.Precomputed):
-        points = take(x, np.arange(len(x)))  # a copy: what the caller does to X later must not change the model
+    if weights is None and not isinstance(kernel, kernels.Precomputed):
+        points = plain(x).copy()  # what the caller does to X later must not change the model
     return ErmFit(
         loss=loss.name,
         lam=lam,
@@ -169,7 +169,7 @@ def _model(
         norms=np.array([s.norm for s in solutions]),
         certificate=max(certificates, key=lambda c: (not c.converged, c.gap / c.primal)),
         certificates=certificates,
-        X=None if points is None else plain(points),
+        X=points,
         n_features=x.shape[1],
     )
 

@@ -29,6 +29,7 @@ from kernelrules.kernels.values import ask, is_callable, plain, require_symmetri
 
 __all__ = ["Dense", "Features", "Gradient", "System", "system_of"]
 
+_BLOCK = 128  # rows of a matrix made at a time
 _ROWS = 4096  # of features that are multiplied at a time
 _POINTS_A_FEATURE = 2  # at least, to work with features
 _EPSILON = float(np.finfo(np.float64).eps)
@@ -153,14 +154,16 @@ class Dense(System):
         return delta, beta
 
     def _matrix(self, active: np.ndarray, root: np.ndarray) -> np.ndarray:
-        """I + S K S of the active points, its lower triangle, by rows: no second matrix is made on the way."""
+        """I + S K S of the active points, its lower triangle, by blocks of rows."""
         m = len(active)
         matrix = self._buffer[: m * m].reshape(m, m)
         everyone = m == self.n
-        for i in range(m):
-            row = self.gram[active[i], : active[i] + 1]
-            np.multiply(row if everyone else row[active[: i + 1]], root[: i + 1], out=matrix[i, : i + 1])
-            matrix[i, : i + 1] *= root[i]
+        for start in range(0, m, _BLOCK):
+            stop = min(start + _BLOCK, m)
+            rows, out = active[start:stop], matrix[start:stop, :stop]
+            part = self.gram[start:stop, :stop] if everyone else self.gram[rows[:, None], active[:stop]]
+            np.multiply(part, root[:stop], out=out)
+            out *= root[start:stop, None]
         matrix[np.diag_indices(m)] += 1.0
         return matrix
 
@@ -277,16 +280,21 @@ def _features(x: Any, kernel: Any) -> Any:
     n_features = p if isinstance(kernel, kernels.Linear) else math.comb(p + kernel.degree, p)
     if _POINTS_A_FEATURE * n_features > n or not _surely_positive(kernel):
         return None
-    check.sums_fit(x.astype(np.float64), None, 2)
+    x = _double(x)
+    check.sums_fit(x, None, 2)
     features = explicit_features(x, kernel)
     if isinstance(features, np.ndarray) and not np.isfinite(features).all():
         raise ValueError("kernel values overflow float64: scale the data, or take a smaller gamma or degree")
     return features
 
 
+def _double(x: Any) -> Any:
+    return x if x.dtype == np.float64 else x.astype(np.float64)
+
+
 def explicit_features(x: Any, kernel: Any) -> Any:
     """φ(x) in float64: the data themselves for Linear, sparse if they are; monomials, dense, for Polynomial."""
-    x = plain(x.astype(np.float64))
+    x = plain(_double(x))
     if isinstance(kernel, kernels.Linear):
         return x
     return kernels.feature_map(kernel, x.shape[1]).transform(x)

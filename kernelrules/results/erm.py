@@ -31,8 +31,8 @@ class ErmFit:
     alpha : ndarray (n_machines, n)
         Coefficients of the training points; 0 for those of weight 0.
     weights : ndarray (n_machines, n_weights) or None
-        Where the fit worked with explicit features (Linear and Polynomial kernels with many points), their weights;
-        then decision values are φ(X) · weightsᵀ + intercept, and alpha is the dual solution.
+        Where the fit worked with explicit features φ (Linear and Polynomial kernels with many points), their weights:
+        decision values are then φ(X) · weightsᵀ + intercept, and alpha is the dual solution.
     intercept : ndarray (n_machines,)
         Constant terms; 0 unless they were asked for.
     norms : ndarray (n_machines,)
@@ -43,7 +43,7 @@ class ErmFit:
     certificates : tuple of Certificate
         One a machine.
     X : ndarray, csr_array or None
-        The training points; None for a precomputed kernel.
+        The training points; None for a precomputed kernel, and where there are weights.
     n_features : int
         Columns that data must have; for a precomputed kernel the number of training points.
     """
