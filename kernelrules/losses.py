@@ -4,8 +4,8 @@
     hinge          max(0, 1 - u)        exponential    e⁻ᵘ                   ramp       min(1, max(0, 1 - u))
     squared_hinge  max(0, 1 - u)²
 
-Each is a `Loss`: a callable with its derivatives and its conjugate, so that a new one is one entry here. All but the
-last two columns' zero_one and ramp are convex; every one is at least zero_one, logistic after division by log 2.
+Each is a `Loss`: a callable with its derivatives and its conjugate, so that a new one is one entry here. All but
+zero_one and ramp are convex; every one is at least zero_one, logistic after division by log 2.
 Values are right for every float: what is beyond the largest one is infinite, and nothing warns.
 """
 
@@ -205,8 +205,10 @@ logistic = Loss(
     True,
     "log(1 + e⁻ᵘ)",
 )
-"""log(1 + e⁻ᵘ), the natural logarithm: minus the log-likelihood of P(y | x) = 1 / (1 + e⁻ᵘ). It is log 2 at 0, so that
-the loss divided by log 2 dominates the 0/1 loss."""
+"""log(1 + e⁻ᵘ), the natural logarithm: minus the log-likelihood of P(y | x) = 1 / (1 + e⁻ᵘ).
+
+It is log 2 at 0, so that the loss divided by log 2 dominates the 0/1 loss.
+"""
 
 hinge = Loss(
     "hinge",
@@ -266,8 +268,10 @@ ramp = Loss(
     False,
     "min(1, max(0, 1 - u))",
 )
-"""min(1, max(0, 1 - u)): between 0/1 and hinge, never above 1: what margin bounds are about. With a margin γ instead
-of 1 it is ``ramp(u / γ)``, of Lipschitz constant 1/γ."""
+"""min(1, max(0, 1 - u)): between 0/1 and hinge, never above 1: what margin bounds are about.
+
+With a margin γ instead of 1 it is ``ramp(u / γ)``, of Lipschitz constant 1/γ.
+"""
 
 BY_NAME = {
     loss.name: loss for loss in (squared, logistic, hinge, squared_hinge, exponential, zero_one, ramp)

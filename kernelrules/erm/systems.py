@@ -253,6 +253,7 @@ def system_of(x: Any, kernel: Any, n_threads: int, air: Callable[[], None], call
     if isinstance(kernel, (kernels.Linear, kernels.Polynomial)):
         phi = _features(x, kernel)
         if phi is not None:
+            check.fits_memory((2, phi.shape[1], phi.shape[1]), np.float64, "the matrix of the features and its factor")
             return Features(phi, n_threads, air)
     check.fits_memory((2, n, n), np.float64, "the Gram matrix and its factor")
     if isinstance(kernel, kernels.Precomputed):
