@@ -1,4 +1,4 @@
-"""Regularised risk: against scipy on the primal, closed forms, scikit-learn; gaps at any point; metamorphic relations."""
+"""Regularised risk: against scipy on the primal, closed forms, scikit-learn; gaps at any point; relations of fits."""
 
 import warnings
 
