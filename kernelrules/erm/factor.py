@@ -14,7 +14,7 @@ from scipy.linalg.blas import dtrsm, dtrsv
 
 from kernelrules import parallel
 
-__all__ = ["factor", "solve", "solve_lower"]
+__all__ = ["factor", "solve"]
 
 _TILE = 256
 
@@ -69,9 +69,5 @@ def _one_tile(a: np.ndarray, first: int, start: int, stop: int, upper: np.ndarra
 
 def solve(l: np.ndarray, b: np.ndarray) -> np.ndarray:  # noqa: E741
     """A⁻¹ b for a factor that `factor` made."""
-    return dtrsv(l.T, solve_lower(l, b), lower=0, overwrite_x=1)
-
-
-def solve_lower(l: np.ndarray, b: np.ndarray) -> np.ndarray:  # noqa: E741
-    """L⁻¹ b."""
-    return dtrsv(l.T, np.array(b), lower=0, trans=1, overwrite_x=1)
+    half = dtrsv(l.T, np.array(b), lower=0, trans=1, overwrite_x=1)
+    return dtrsv(l.T, half, lower=0, overwrite_x=1)

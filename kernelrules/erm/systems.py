@@ -24,12 +24,16 @@ import numpy as np
 from scipy.linalg import eigvalsh
 
 from kernelrules import check, kernels, parallel
-from kernelrules.erm.factor import factor, solve, solve_lower
+from kernelrules.erm.factor import factor, solve
 from kernelrules.kernels.values import ask, is_callable, plain, require_symmetric
 
 __all__ = ["Dense", "Features", "Gradient", "System", "system_of"]
 
 _BLOCK = 128  # rows of a matrix made at a time
+_PRODUCTS = 100  # a factorisation of n × n costs as much as n over this many products and solutions
+_UNLIKE = 30.0  # roots of curvatures whose ratios spread further are not worth trying with an old factor
+_LOOSE = 1e-3  # relative residual of conjugate gradients
+_HALFWAY = 0.7  # of the digits may be left to find when half of the products are done: they come faster in the end
 _ROWS = 4096  # of features that are multiplied at a time
 _POINTS_A_FEATURE = 2  # at least, to work with features
 _EPSILON = float(np.finfo(np.float64).eps)
@@ -108,6 +112,7 @@ class Dense(System):
         super().__init__(len(gram), n_threads, air)
         self.gram = gram
         self._buffer = np.empty(self.n * self.n)
+        self._old: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None  # active points, roots, factor in the buffer
 
     def zero(self) -> np.ndarray:
         """No coefficients."""
@@ -135,23 +140,73 @@ class Dense(System):
         delta, beta = -at.e, 0.0
         if not len(active):
             return delta, beta
-        root, a = np.sqrt(curvature[active]), at.a[active]
-        lower = self._factored(lambda: self._matrix(active, root))
+        root = np.sqrt(curvature[active])
         others = at.a.copy()
         others[active] = 0.0
         fixed = self.values(others)[active] if others.any() else 0.0
         right, known = root * at.e_values[active], float(at.a.sum())
-        whole = a / root + root * (at.values[active] - fixed)
+        whole = at.a[active] / root + root * (at.values[active] - fixed)
         afresh = np.linalg.norm(whole) < np.linalg.norm(right)
         if afresh:
             right, known = whole, float(others.sum())
+        sides = [right, root] if with_shift else [right]
+        found = self._solved_by_old_factor(active, root, sides)
+        if found is None:
+            lower = self._factored(lambda: self._matrix(active, root))
+            self._old = (active, root, lower)
+            found = [solve(lower, side) for side in sides]
+        z = found[0]
         if with_shift:
-            ones, half = solve_lower(lower, root), solve_lower(lower, right)
-            beta = float((known + ones @ half) / (ones @ ones))
-            right -= beta * root
-        step = root * solve(lower, right)
-        delta[active] = step - at.theta[active] if afresh else delta[active] + step
+            beta = float((known + root @ z) / (root @ found[1]))
+            z = z - beta * found[1]
+        delta[active] = root * z - at.theta[active] if afresh else delta[active] + root * z
         return delta, beta
+
+    def _solved_by_old_factor(self, active: np.ndarray, root: np.ndarray, sides: list) -> list[np.ndarray] | None:
+        """Conjugate gradients with the last factor, of other curvatures, as preconditioner; None if a new one is due.
+
+        Every iterate of theirs is a step downhill. A new factor costs as much as about n/100 products.
+        """
+        limit = self.n // _PRODUCTS
+        if self._old is None or not limit:
+            return None
+        old_active, old_root, lower = self._old
+        if len(active) != len(old_active) or (active != old_active).any():
+            return None
+        ratio = root / old_root
+        if ratio.max() > _UNLIKE * ratio.min():
+            return None
+        found = [self._conjugate_gradients(active, root, lower, side, limit) for side in sides]
+        return None if any(each is None for each in found) else found
+
+    def _conjugate_gradients(
+        self, active: np.ndarray, root: np.ndarray, lower: np.ndarray, right: np.ndarray, limit: int
+    ) -> np.ndarray | None:
+        """z with (I + S K S) z = right to a thousandth; None where more than `limit` products seem to be needed."""
+        z, residual, padded = np.zeros_like(right), right.copy(), np.zeros(self.n)
+        size = _LOOSE * float(np.linalg.norm(right))
+        if size == 0:
+            return z
+        conditioned = solve(lower, residual)
+        direction, energy = conditioned, float(residual @ conditioned)
+        for done in range(limit):
+            left = math.log(max(float(np.linalg.norm(residual)) / size, 1e-300), 1 / _LOOSE)  # from 1 down to 0
+            if left <= 0:
+                return z
+            if done == limit // 2 and left > _HALFWAY:
+                return None
+            padded[active] = root * direction
+            image = direction + root * self.values(padded)[active]
+            self.air()
+            length = energy / float(direction @ image)
+            if not math.isfinite(length):
+                return None
+            z = z + length * direction
+            residual = residual - length * image
+            conditioned = solve(lower, residual)
+            energy, before = float(residual @ conditioned), energy
+            direction = conditioned + (energy / before) * direction
+        return None
 
     def _matrix(self, active: np.ndarray, root: np.ndarray) -> np.ndarray:
         """I + S K S of the active points, its lower triangle, by blocks of rows."""
