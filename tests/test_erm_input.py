@@ -228,15 +228,33 @@ def test_bad_conditioning_ends_with_a_valid_bound(loss, kernel):
     """Nearly singular or huge Gram matrices, contradictions and a tiny λ: an answer or a warning, and D ≤ P."""
     data = np.r_[X, X[:6], 1e3 * X[:2]]
     y = np.r_[Y, 1 - Y[:6], Y[:2]]
-    for lam in (1e-12, 1e-7):
+    for lam in (1e-300, 1e-100, 1e-12, 1e-7):
         for intercept in (False, True):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", erm.ConvergenceWarning)
-                found = erm.fit(data, y, lam, kernel, loss, intercept=intercept)
+                try:
+                    found, refusal = erm.fit(data, y, lam, kernel, loss, intercept=intercept), ""
+                except ValueError as error:
+                    refusal = str(error)
+            if refusal:
+                assert lam < 1e-12
+                assert "the Newton system overflows" in refusal
+                continue
             c = found.certificate
             assert np.isfinite(found.alpha).all()
-            assert c.dual <= c.primal <= getattr(losses, loss)(0.0) * (1 + 1e-15)
+            assert 0 <= c.dual <= c.primal <= getattr(losses, loss)(0.0) * (1 + 1e-15)
             assert c.iterations <= 200
+
+
+def test_points_that_are_all_equal():
+    """The best function is 0 or a constant; coefficients that are not unique are no violation."""
+    for kernel in (kernels.RBF(1.0), kernels.Linear()):
+        for n in (2, 10):
+            found = erm.fit(np.ones((n, 1)), np.arange(n) % 2, 0.1, kernel)
+            assert found.certificate.kkt == 0
+            np.testing.assert_array_equal(erm.decision(found, np.ones((1, 1))), [0.0])
+    shifted = erm.fit(np.zeros((4, 2)), [0, 1, 1, 1], 0.1, kernels.Linear(), intercept=True, tol=1e-12)
+    np.testing.assert_allclose(shifted.intercept, np.log(3), rtol=1e-5)
 
 
 # ---- running ------------------------------------------------------------------------------------------------------

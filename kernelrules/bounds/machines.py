@@ -218,10 +218,10 @@ def margin_bound(
         raise ValueError("margins is empty")
     a, share = norm, eta
     if not fixed:
-        k = 1
-        while unit * 2.0 ** (k - 1) < norm:
-            k += 1
-        a, share = unit * 2.0 ** (k - 1), share_of_class(eta, k)
+        a, k = unit, 1
+        while a < norm:
+            a, k = 2 * a, k + 1
+        share = share_of_class(eta, k)
     with np.errstate(over="ignore"):
         empirical = float(np.mean(losses.ramp(u / gamma)))
     deviation = 3 * math.sqrt(math.log(2 / share) / (2 * n))

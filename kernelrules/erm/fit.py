@@ -78,8 +78,8 @@ def fit(
     Returns
     -------
     ErmFit
-        With a certificate a machine: primal, dual, gap, and kkt, the largest violation of
-        2λW yᵢαᵢ/wᵢ = -L'(yᵢ f(xᵢ)).
+        With a certificate a machine. Its gap is what `tol` limits; kkt is the largest value that the gradient of P,
+        2λ f - (1/W) Σ -wᵢ yᵢ L'(yᵢ f(xᵢ)) k(xᵢ, ·), has at a training point (or that of the intercept, if larger).
 
     Raises
     ------

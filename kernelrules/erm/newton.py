@@ -82,20 +82,18 @@ def _at(problem: Problem, theta: np.ndarray, b: float) -> _Point:
     slopes_a = share * y * v / (2 * lam)
     e = theta - system.of_dual(slopes_a)
     e_values = system.values(e)
-    coefficients = system.dual_of(theta)
-    if coefficients is None:
-        kkt = 2 * lam * float(np.abs(e).max(initial=0.0))
-    else:
-        kkt = float(np.abs(2 * lam * y * coefficients / share - v).max())
+    kkt = 2 * lam * float(np.abs(e_values).max())
     if not problem.intercept:
         a, gap = slopes_a, lam * max(system.inner(e, e, e_values), 0.0)
     else:
         a, gap = _dual_point(problem, theta, u, _balanced(v, y, share, loss))
         kkt = max(kkt, abs(float((share * y) @ v)))
+    coefficients = system.dual_of(theta)
     if coefficients is not None:
         v = np.clip(2 * lam * y * coefficients / share, -loss.slopes[1], -loss.slopes[0])
-        other = _dual_point(problem, theta, u, _balanced(v, y, share, loss) if problem.intercept else v)
-        a, gap = min((a, gap), other, key=lambda pair: pair[1])
+        other, its_gap = _dual_point(problem, theta, u, _balanced(v, y, share, loss) if problem.intercept else v)
+        if its_gap < gap or math.isnan(gap):
+            a, gap = other, its_gap
     return _Point(Gradient(theta, values, slopes_a, e, e_values), b, square, primal, a, kkt, gap)
 
 
@@ -142,12 +140,19 @@ def certify(problem: Problem, theta: np.ndarray, b: float = 0.0, tol: float = 1e
     """
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         point = _at(problem, theta, b)
-    return _certificate(point, -math.inf, 0, tol)
+    return _certificate(point, _least(problem), 0, tol)
+
+
+def _least(problem: Problem) -> float:
+    """D(0), the least value of the loss: 0 for all of ours."""
+    return -problem.loss.conjugate(0.0)
 
 
 def _certificate(point: _Point, bound: float, iterations: int, tol: float) -> Certificate:
-    """Of a point, with the best lower bound that is known."""
-    gap = min(point.gap, max(point.primal - bound, 0.0))
+    """Of a point, with the best lower bound that is known; a gap that overflowed to NaN is none."""
+    gap = max(point.primal - bound, 0.0)
+    if point.gap < gap:
+        gap = point.gap
     return Certificate(point.primal, point.primal - gap, gap, point.kkt, iterations, bool(gap <= tol * point.primal))
 
 
@@ -172,9 +177,9 @@ def minimise(problem: Problem, tol: float, max_iter: int, report: Callable[[int,
     """
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         point = _at(problem, problem.system.zero(), 0.0)
-        bound, smallest, stalls, iterations = -math.inf, math.inf, 0, 0
+        bound, smallest, stalls, iterations = _least(problem), math.inf, 0, 0
         while True:
-            bound = max(bound, point.primal - point.gap)
+            bound = max(bound, point.primal - point.gap)  # which stays where the second is NaN
             certificate = _certificate(point, bound, iterations, tol)
             report(iterations, certificate.gap / point.primal)
             if certificate.converged or iterations == max_iter or stalls == _STALLS:

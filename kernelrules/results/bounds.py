@@ -47,10 +47,13 @@ class Bound:
 
     def __str__(self) -> str:
         says = "says nothing: a risk is at most 1" if self.vacuous else f"with probability {1 - self.eta:g}"
+        total, empirical, complexity, deviation = (
+            f"{part:.4f}" if part < 1e4 else f"{part:.3g}"
+            for part in (self.total, self.empirical, self.complexity, self.deviation)
+        )
         return (
-            f"{self.about} <= {self.total:.4f} ({says})\n"
-            f"  = {self.empirical:.4f} on the {self.n} points + {self.complexity:.4f} for the class of functions"
-            f" + {self.deviation:.4f} for chance"
+            f"{self.about} <= {total} ({says})\n"
+            f"  = {empirical} on the {self.n} points + {complexity} for the class of functions + {deviation} for chance"
         )
 
 
