@@ -316,7 +316,7 @@ def test_blas_gets_its_threads_back():
 
 
 @pytest.mark.parametrize(
-    "data", ["rng.normal(size=(5000, 10))", "rng.normal(size=(60000, 600))"], ids=["matrix", "features"]
+    "data", ["rng.normal(size=(5000, 10))", "rng.normal(size=(40000, 400))"], ids=["matrix", "features"]
 )
 def test_interrupts_are_answered(data):
     kernel = "kernels.RBF(0.1)" if "5000" in data else "kernels.Linear()"

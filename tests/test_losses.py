@@ -71,7 +71,7 @@ def test_conjugates(name, u, fraction):
     at = loss.derivative(u)
     size = max(1.0, abs(at * u), loss(u))
     np.testing.assert_allclose(loss(u) + loss.conjugate(at), at * u, atol=1e-10 * size)
-    grid = np.linspace(-60, 60, 240001)
+    grid = np.linspace(-60, 60, 24001)
     best = (s * grid - loss(grid)).max()
     assert best <= loss.conjugate(s) + 1e-9
     assert loss.conjugate(s) <= best + 1e-3

@@ -79,7 +79,7 @@ def fit(
     -------
     ErmFit
         With a certificate a machine. Its gap is what `tol` limits; kkt is the largest value that the gradient of P,
-        2λ f - (1/W) Σ -wᵢ yᵢ L'(yᵢ f(xᵢ)) k(xᵢ, ·), has at a training point (or that of the intercept, if larger).
+        2λ f + (1/W) Σ wᵢ yᵢ L'(yᵢ f(xᵢ)) k(xᵢ, ·), has at a training point, or its derivative in the intercept.
 
     Raises
     ------
