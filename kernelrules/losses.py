@@ -144,8 +144,8 @@ class Loss:
         low, high = self.slopes
 
         def extended(slope: np.ndarray) -> np.ndarray:
-            inside = (slope >= low) & (slope <= high)
-            return np.where(inside, self.conjugate_at(np.where(inside, slope, low if low > -math.inf else 0.0)), np.inf)
+            inside = (slope >= low) & (slope <= high) & np.isfinite(slope)
+            return np.where(inside, self.conjugate_at(np.where(inside, slope, max(low, -1.0))), np.inf)
 
         return self._at(extended, s, "s")
 

@@ -9,6 +9,7 @@ from interrupting import seconds_to_stop
 from scipy import sparse
 
 from kernelrules import erm, kernels, losses, parallel
+from kernelrules.erm.systems import Dense, Gradient
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(12, 3))
@@ -212,6 +213,12 @@ def test_units_of_the_data(loss, scale):
             np.testing.assert_allclose(
                 erm.decision(one, X[:, :2]), erm.decision(other, scale * X[:, :2]), rtol=1e-4, atol=1e-5
             )
+
+
+def test_a_system_that_is_not_a_number_is_refused_and_not_tried_for_ever():
+    system = Dense(np.array([[1.0, np.nan], [np.nan, 1.0]]), 1, lambda: None)
+    with pytest.raises(ValueError, match="overflows"):
+        system.step(np.ones(2), Gradient(*np.zeros((5, 2))), False)
 
 
 def test_overflow_is_refused():

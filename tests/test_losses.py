@@ -122,6 +122,10 @@ def test_extremes_are_limits_and_quiet(name, u, dtype):
         for values in (ALL[name](array), ALL[name].derivative(array), ALL[name].second(array)):
             assert values.dtype == dtype
             assert not np.isnan(values).any()
+        if ALL[name].convex:
+            conjugate = ALL[name].conjugate(array)
+            assert not np.isnan(conjugate).any()
+            assert (conjugate == math.inf).all() or (np.abs(array) < 1e6).all() or name in ("squared", "squared_hinge")
     if u >= 700 and name not in ("squared",):
         assert ALL[name](u) < 1e-300
         assert abs(ALL[name].derivative(u)) < 1e-300

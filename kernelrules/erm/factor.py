@@ -47,6 +47,8 @@ def factor(a: np.ndarray, n_threads: int, air: Callable[[], None] | None = None)
         tile, failed = lapack.dpotrf(np.ascontiguousarray(diagonal).T, lower=0, clean=1, overwrite_a=1)
         if failed:
             return start + failed - 1
+        if np.isnan(tile.diagonal()).any():  # which LAPACK lets pass
+            return start + int(np.isnan(tile.diagonal()).argmax())
         diagonal[...] = tile.T
         below = ((a, first, start, stop, tile) for first in range(stop, n, _TILE))
         threads = parallel.enough_threads(n_threads, (n - stop) * _TILE * max(start, _TILE) / 8.0)

@@ -101,6 +101,8 @@ def _dual_point(problem: Problem, theta: np.ndarray, u: np.ndarray, v: np.ndarra
     """a and the gap for slopes v of the loss, with Σ c y v = 0 if there is an intercept."""
     system, loss, share = problem.system, problem.loss, problem.share
     a = share * problem.y * v / (2 * problem.lam)
+    if np.isnan(v).any():
+        return a, math.nan
     apart = theta - system.of_dual(a)
     square = system.inner(apart, apart, system.values(apart)) if apart.any() else 0.0
     pairs = np.maximum(loss.value(u) + loss.conjugate(-v) + v * u, 0.0)  # below 0 by rounding only

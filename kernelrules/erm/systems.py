@@ -9,8 +9,7 @@ small λ does not make the numbers large. In either, with θ for α or w:
                                                 Σ dᵢ (δf(xᵢ) + β)² / 2 - Σ aᵢ (δf(xᵢ) + β) + ⟨θ, δ⟩ + ‖δ‖² / 2
 
 The last is Newton's step for curvatures d ≥ 0 and gradient θ - of_dual(a). For Dense it is δ = a + S z - α with S² =
-diag(d), (I + S K S) z = S (K (α - a) - β 1): no division by d, so that points without curvature do no harm, and K may
-be singular.
+diag(d), (I + S K S) z = S (K (α - a) - β 1): points without curvature do no harm, and K may be singular.
 """
 
 from __future__ import annotations
@@ -100,6 +99,8 @@ class System:
             raise ValueError("the Newton system overflows float64: scale the data, or take a larger lam")
         while factor(matrix, self.n_threads, self.air) >= 0:
             jitter = max(10 * jitter, len(matrix) * _EPSILON)
+            if jitter > 10 * len(matrix):  # the diagonal outweighs all else: only NaN is left as a reason
+                raise ValueError("the Newton system overflows float64: scale the data, or take a larger lam")
             matrix = fill()
             matrix[np.diag_indices(len(matrix))] *= 1 + jitter  # relative: the units of points may be far apart
         return matrix
