@@ -263,6 +263,8 @@ class Features(System):
 
     def _matrix(self, curvature: np.ndarray, centre: np.ndarray) -> np.ndarray:
         """I + Σ d (φ - centre)(φ - centre)ᵀ, by blocks of rows whose order is fixed."""
+        if self.sparse:
+            return self._matrix_of_sparse(curvature, centre)
         matrix = np.eye(self.phi.shape[1])
         blocks = ((start, curvature[start : start + _ROWS], centre) for start in range(0, self.n, _ROWS))
         for part in parallel.in_threads(self._outer, blocks, self.n_threads if self.n > _ROWS else 1, self.air):
@@ -270,13 +272,16 @@ class Features(System):
         return matrix
 
     def _outer(self, start: int, curvature: np.ndarray, centre: np.ndarray) -> np.ndarray:
-        rows = self.phi[start : start + _ROWS]
-        if self.sparse:
-            scaled = rows.multiply(curvature[:, None]).tocsr()
-            cross = np.outer(np.asarray(scaled.sum(axis=0)).ravel(), centre)
-            return (rows.T @ scaled).toarray() - cross - cross.T + curvature.sum() * np.outer(centre, centre)
-        scaled = (rows - centre) * np.sqrt(curvature)[:, None]
+        scaled = (self.phi[start : start + _ROWS] - centre) * np.sqrt(curvature)[:, None]
         return scaled.T @ scaled
+
+    def _matrix_of_sparse(self, curvature: np.ndarray, centre: np.ndarray) -> np.ndarray:
+        """The same; the rows stay sparse, and the centre is taken off at the end."""
+        columns = self.phi.multiply(np.sqrt(curvature)[:, None]).T.tocsr()
+        matrix = kernels.gram(columns, kernel=kernels.Linear(), n_threads=self.n_threads, callback=lambda _: self.air())
+        matrix -= np.outer(curvature.sum() * centre, centre)
+        matrix[np.diag_indices(len(matrix))] += 1.0
+        return matrix
 
 
 def system_of(x: Any, kernel: Any, n_threads: int, air: Callable[[], None], callback: Any) -> System:
