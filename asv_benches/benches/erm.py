@@ -20,6 +20,7 @@ FITS = {
     "ten classes RBF 800x50": (partial(clusters, 800, 50, 10), 1 / 50, 1e-4, {}),
     "logistic linear 20000x100": (partial(clusters, 20000, 100), None, 1e-4, {"intercept": True}),
     "logistic CSR linear 1000x20000": (partial(text, 1000), None, 1e-4, {}),
+    "logistic CSR linear 8000x2000": (partial(text, 8000, 2000), None, 1e-4, {"intercept": True}),
 }
 
 
