@@ -82,7 +82,7 @@ def test_least_risk_of_scipy(problem, loss, lam, intercept, degree):
 def test_coefficients_are_slopes_of_the_loss(problem, loss, lam, intercept):
     """The optimality conditions 2λW yᵢαᵢ/wᵢ = -L'(uᵢ) and, with an intercept, Σα = 0."""
     X, y, weight = problem
-    found = erm.fit(X, y, lam, kernels.RBF(0.5), loss, sample_weight=weight, intercept=intercept, tol=1e-13)
+    found = erm.fit(X, y, lam, kernels.RBF(0.5), loss, sample_weight=weight, intercept=intercept, tol=1e-12)
     w = np.ones(len(y)) if weight is None else weight
     u = y * erm.decision(found, X)
     slope = getattr(losses, loss).derivative(u)
@@ -397,6 +397,9 @@ def test_duplicates_of_unlike_labels(loss):
     best = {"squared": 0.5, "squared_hinge": 0.5, "logistic": np.log(3), "exponential": np.log(3) / 2}[loss]
     np.testing.assert_allclose(erm.decision(found, X), best, rtol=1e-5)
     assert found.certificate.converged
+    even = erm.fit(X, [0, 1] * 4, 0.1, kernels.RBF(1.0), loss)  # f = 0, and yet its dual solution is not
+    slope = abs(getattr(losses, loss).derivative(0.0))
+    np.testing.assert_allclose(even.alpha[0], np.tile([-1.0, 1.0], 4) * slope / (2 * 0.1 * 8))
 
 
 def test_a_loss_of_ones_own():

@@ -33,6 +33,7 @@ _FLAT = 0.05  # of the slope at the start of a step: as flat as that is the bott
 _TRIALS = 60
 _STALLS = 4  # steps without progress after which rounding has won
 _PROGRESS = 1e-10  # of P, a fall that counts as such
+_SAME = 1e-12  # of P, a gap that is as good as any
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,7 +176,7 @@ def minimise(problem: Problem, tol: float, max_iter: int, report: Callable[[int,
     Returns
     -------
     Solution
-        The last point, which has the smallest primal objective of all.
+        The last point, which has the smallest primal objective of all; coefficients in the form of the dual solution.
     """
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         point = _at(problem, problem.system.zero(), 0.0)
@@ -194,7 +195,19 @@ def minimise(problem: Problem, tol: float, max_iter: int, report: Callable[[int,
             stalls = 0 if moved else stalls + 1
             smallest = min(smallest, following.gap)
             point = following
+        if certificate.converged and problem.system.dual_of(point.gradient.theta) is not None:
+            polished = _in_dual_form(problem, point)
+            if polished.gap <= max(point.gap, min(_SAME, tol) * point.primal):
+                point, certificate = polished, _certificate(polished, bound, iterations, tol)
     return Solution(point.gradient.theta, point.b, point.a, math.sqrt(point.square), certificate)
+
+
+def _in_dual_form(problem: Problem, point: _Point) -> _Point:
+    """About the same function by the coefficients of its dual point, which are unique where K is singular."""
+    v = 2 * problem.lam * problem.y * point.gradient.a / problem.share
+    if problem.intercept:
+        v = _balanced(v, problem.y, problem.share, problem.loss)
+    return _at(problem, problem.share * problem.y * v / (2 * problem.lam), point.b)
 
 
 def _step(problem: Problem, point: _Point) -> _Point | None:
