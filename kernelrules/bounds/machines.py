@@ -49,7 +49,7 @@ def rademacher(trace: float, n: int, a: float) -> float:
     0.2
     """
     n = check.whole(n, "n", 1)
-    return not_negative(a, "a") / n * math.sqrt(not_negative(trace, "trace"))
+    return not_negative(a, "a") * (math.sqrt(not_negative(trace, "trace")) / n)
 
 
 def rademacher_monte_carlo(
