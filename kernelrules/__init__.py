@@ -3,14 +3,15 @@
     arrays -> check -> core (nogil, compiled) -> results -> functions on results
 
 Submodules: `kernels` (kernels, Gram matrices, feature maps), `svm` (support vector machines), `tree` (decision
-trees), `datasets`. `cython_api` is the surface for other compiled code, with `get_include()` for its header.
+trees), `losses`, `erm` (regularised risk), `bounds` (of what was learned), `datasets`. `cython_api` is the surface for
+other compiled code, with `get_include()` for its header.
 """
 
 from importlib import metadata as _metadata
 from pathlib import Path as _Path
 
 try:
-    from kernelrules import datasets, kernels, svm, tree
+    from kernelrules import bounds, datasets, erm, kernels, losses, svm, tree
 except ModuleNotFoundError as _error:
     if _error.name is None or not _error.name.startswith("kernelrules."):
         raise
@@ -31,10 +32,13 @@ __all__ = [
     "Precomputed",
     "Sigmoid",
     "__version__",
+    "bounds",
     "datasets",
+    "erm",
     "get_include",
     "gram",
     "kernels",
+    "losses",
     "svm",
     "tree",
 ]

@@ -6,15 +6,29 @@ OMP_NUM_THREADS and threadpoolctl are obeyed). Results never depend on it.
 
 from __future__ import annotations
 
+import functools
 import os
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
+
+from threadpoolctl import ThreadpoolController
 
 from kernelrules import check
 from kernelrules.core import machine
 
-__all__ = ["Progress", "enough_threads", "n_threads_or_default", "run", "ticker"]
+__all__ = [
+    "Progress",
+    "enough_threads",
+    "in_threads",
+    "n_threads_or_default",
+    "one_blas_thread",
+    "run",
+    "ticker",
+]
 
 # GNU's OpenMP cannot start threads in a process forked from one that has used them: it would wait for ever.
 _in_forked_child = False
@@ -124,3 +138,84 @@ def run(function: Callable[..., Any], tasks: list[tuple], executor: Any = None) 
         for future in futures:
             future.cancel()
         raise
+
+
+# ---- BLAS held to one thread, and threads of our own around it ----------------------------------------------------
+
+_blas_lock = threading.Lock()
+_blas_held: list[Any] = []  # by those inside of one_blas_thread; the last one out gives BLAS its threads back
+
+
+@functools.cache
+def _blas_libraries() -> ThreadpoolController:
+    """NumPy's and SciPy's, which are loaded by now: looking for them takes milliseconds."""
+    return ThreadpoolController().select(user_api="blas")
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """BLAS on one thread inside: its sums then do not depend on how many cores there are.
+
+    The limit is the process's. Where several threads are inside it lasts until the last has left.
+    """
+    with _blas_lock:
+        _blas_held.append(None if _blas_held else _blas_libraries().limit(limits=1))
+    try:
+        yield
+    finally:
+        with _blas_lock:
+            if len(_blas_held) > 1:
+                _blas_held.pop()
+            else:
+                _blas_held.pop().restore_original_limits()
+
+
+def in_threads(
+    function: Callable[..., Any], tasks: Iterable[tuple], n_threads: int, air: Callable[[], None] | None = None
+) -> Iterator[Any]:
+    """Yield function(*task) in the order of the tasks, computed by threads of this process.
+
+    Parameters
+    ----------
+    function : callable
+        Releases the GIL where it matters, as NumPy's products do.
+    tasks : iterable of tuple
+        Its arguments; small ones, as at most two a thread are under way.
+    n_threads : int
+        1 computes here.
+    air : callable, optional
+        Called in this thread before each result is handed over.
+
+    Yields
+    ------
+    object
+        One result a task.
+
+    Examples
+    --------
+    >>> list(in_threads(pow, [(2, 3), (3, 2)], 2))
+    [8, 9]
+    """
+    tasks = iter(tasks)
+    if n_threads == 1:
+        for task in tasks:
+            result = function(*task)
+            if air is not None:
+                air()
+            yield result
+        return
+    with ThreadPoolExecutor(n_threads) as pool:
+        waiting: list[Any] = []
+        try:
+            for task in tasks:
+                waiting.append(pool.submit(function, *task))
+                if len(waiting) >= 2 * n_threads:
+                    result = waiting.pop(0).result()
+                    if air is not None:
+                        air()
+                    yield result
+            while waiting:
+                yield waiting.pop(0).result()
+        finally:
+            for future in waiting:
+                future.cancel()

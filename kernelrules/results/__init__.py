@@ -1,10 +1,23 @@
 """What fits return: frozen dataclasses of arrays. Everything after a fit is a function of one of these.
 
-One file a family: certificate.py, svm.py, tree.py.
+One file a family: certificate.py, svm.py, tree.py, erm.py, bounds.py.
 """
 
+from kernelrules.results.bounds import Bound, Estimate
 from kernelrules.results.certificate import Certificate
+from kernelrules.results.erm import ErmFit
 from kernelrules.results.svm import CalibratedSVM, Slacks, SVMModel, TuneResult
 from kernelrules.results.tree import Surrogates, Tree
 
-__all__ = ["CalibratedSVM", "Certificate", "SVMModel", "Slacks", "Surrogates", "Tree", "TuneResult"]
+__all__ = [
+    "Bound",
+    "CalibratedSVM",
+    "Certificate",
+    "ErmFit",
+    "Estimate",
+    "SVMModel",
+    "Slacks",
+    "Surrogates",
+    "Tree",
+    "TuneResult",
+]

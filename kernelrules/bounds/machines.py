@@ -1,0 +1,311 @@
+"""Bounds of kernel machines: functions in a ball ‖f‖ ≤ a of the kernel's space.
+
+R(a) = E sup (1/n) Σ σᵢ f(xᵢ) = E (a/n) √(σᵀKσ) ≤ (a/n) √tr K        σ random signs
+E φ(y f(x)) ≤ mean φ + 2 R(a)/γ + 3 √(ln(2/η)/2n)                   φ the ramp of width γ, at least the 0/1 loss
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from kernelrules import check, erm, kernels, losses, parallel, svm
+from kernelrules.bounds.arguments import flag, not_negative, probability, share_of_class
+from kernelrules.kernels.values import ask, is_callable, plain, require_symmetric, take
+from kernelrules.results import Bound, ErmFit, Estimate, SVMModel
+
+__all__ = ["covering", "margin_bound", "of_model", "rademacher", "rademacher_monte_carlo"]
+
+_DRAWS = 64  # vectors of signs multiplied at a time
+_ROUNDING = 1e-9  # of the trace: a quadratic form that far below 0 is not rounding
+
+
+def rademacher(trace: float, n: int, a: float) -> float:
+    """A bound of the Rademacher complexity of {f : ‖f‖ ≤ a}, (a/n) √tr K.
+
+    Since tr K ≤ n b² with b² the largest k(x, x), it is at most ab/√n. (A slide prints tr K ≤ bn.)
+
+    Parameters
+    ----------
+    trace : float
+        tr K, the sum of k(xᵢ, xᵢ).
+    n : int
+        Points.
+    a : float
+        The largest norm.
+
+    Returns
+    -------
+    float
+        E sup (1/n) Σ σᵢ f(xᵢ), over random signs σ, is at most this.
+
+    Examples
+    --------
+    >>> from kernelrules import bounds
+    >>> bounds.rademacher(100.0, 100, 2.0)
+    0.2
+    """
+    n = check.whole(n, "n", 1)
+    return not_negative(a, "a") * (math.sqrt(not_negative(trace, "trace")) / n)
+
+
+def rademacher_monte_carlo(
+    K: Any, a: float, n_draws: int = 1000, rng: Any = None, *, n_threads: int | None = None, callback: Any = None
+) -> Estimate:
+    """The Rademacher complexity of {f : ‖f‖ ≤ a} by random signs: the mean of (a/n) √(σᵀKσ).
+
+    E σᵀKσ is tr K, which is known, so q = σᵀKσ corrects the mean of its own root: what is averaged is √q - (q -
+    t)/(2√t) with t = tr K. It has the same expectation and a far smaller variance, and as the root lies below its
+    tangent, no draw and so no estimate exceeds (a/n) √tr K.
+
+    Parameters
+    ----------
+    K : array (n, n)
+        The kernel matrix, symmetric and positive semi-definite.
+    a : float
+        The largest norm.
+    n_draws : int
+        Vectors of signs, at least 2.
+    rng : Generator, seed or None
+        Where they come from.
+    n_threads : int, optional
+        Default: the cores that the process may use. The result does not depend on it.
+    callback : callable, optional
+        Told of progress.
+
+    Returns
+    -------
+    Estimate
+        value, standard_error, n_draws.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelrules import bounds
+    >>> bounds.rademacher_monte_carlo(np.ones((2, 2)), 1.0, 4000, rng=0).value.__round__(2)
+    0.5
+    >>> bounds.rademacher(2.0, 2, 1.0).__round__(2)
+    0.71
+    """
+    a, n_draws = not_negative(a, "a"), check.whole(n_draws, "n_draws", 2)
+    generator = check.generator(rng)
+    threads, tick = parallel.n_threads_or_default(n_threads), parallel.ticker(callback, "rademacher")
+    given = check.matrix(K, "K", dtype=np.float64)
+    matrix = given.toscipy().toarray() if isinstance(given, check.Csr) else given
+    n = len(matrix)
+    if matrix.shape != (n, n) or n == 0:
+        raise ValueError(f"K must be square and not empty, got shape {matrix.shape}")
+    require_symmetric(matrix, "K")
+    trace = float(np.trace(matrix))
+    if (np.diagonal(matrix) < 0).any():
+        raise ValueError(f"K is not positive semi-definite: its diagonal holds {np.diagonal(matrix).min()}")
+
+    def blocks() -> Iterator[tuple]:
+        for start in range(0, n_draws, _DRAWS):
+            yield (matrix, generator.integers(0, 2, size=(min(_DRAWS, n_draws - start), n)) * 2.0 - 1.0)
+
+    forms = np.empty(0)
+    with parallel.one_blas_thread():
+        for part in parallel.in_threads(_quadratic_forms, blocks(), threads if n > 200 else 1):
+            forms = np.append(forms, part)
+            if tick is not None:
+                tick(len(forms), n_draws)
+    if forms.min() < -_ROUNDING * trace or (trace == 0 and forms.any()):
+        raise ValueError(f"K is not positive semi-definite: it has a quadratic form of {forms.min():.6g}")
+    if trace == 0:
+        return Estimate(0.0, 0.0, n_draws)
+    roots = np.sqrt(np.maximum(forms, 0.0))
+    corrected = roots - (roots * roots - trace) / (2 * math.sqrt(trace))
+    value = min(a / n * float(corrected.mean()), rademacher(trace, n, a))  # the mean itself may round up
+    return Estimate(value, a / n * float(corrected.std(ddof=1)) / math.sqrt(n_draws), n_draws)
+
+
+def _quadratic_forms(matrix: np.ndarray, signs: np.ndarray) -> np.ndarray:
+    return np.einsum("ij,ij->i", signs @ matrix, signs)
+
+
+def covering(a: float, b: float, epsilon: float, n: int) -> float:
+    """A bound of ln N∞ of {f : ‖f‖ ≤ a}: 36 (ab/ε)² ln(2⌈4ab/ε + 2⌉ n + 1).
+
+    N∞ is how many functions are enough to be within ε of every other one at any n points.
+
+    Parameters
+    ----------
+    a : float
+        The largest norm.
+    b : float
+        The largest √k(x, x).
+    epsilon : float
+        The distance, above 0.
+    n : int
+        Points.
+
+    Returns
+    -------
+    float
+        The natural logarithm; 0 where a or b is.
+
+    Examples
+    --------
+    >>> from kernelrules import bounds
+    >>> bounds.covering(1.0, 1.0, 1.0, 1).__round__(3)
+    92.338
+    """
+    a, b, epsilon = not_negative(a, "a"), not_negative(b, "b"), check.positive(epsilon, "epsilon")
+    n = check.whole(n, "n", 1)
+    ratio = a * b / epsilon
+    if not math.isfinite(ratio * ratio):
+        raise ValueError(f"(a b / epsilon)² overflows float64: a b is {a * b:.3g}, epsilon {epsilon:.3g}")
+    return 36 * ratio * ratio * math.log(2 * math.ceil(4 * ratio + 2) * n + 1)
+
+
+def margin_bound(
+    margins: Any,
+    trace: float,
+    *,
+    norm: float,
+    gamma: float = 1.0,
+    eta: float = 0.05,
+    norm_fixed: bool = False,
+    unit: float = 1.0,
+) -> Bound:
+    """The margin bound of a kernel machine: mean φ + (2a/(γn)) √tr K + 3 √(ln(2/η)/(2n)).
+
+    φ(u) = min(1, max(0, 1 - u/γ)) is at least the 0/1 loss, so the bound is one of the error rate too. It holds for
+    all functions with ‖f‖ ≤ a at once. Where a is not fixed beforehand but is the norm that came out
+    (norm_fixed=False), the classes a_k = unit · 2^(k-1), k = 1, 2, ..., are taken together: a becomes the first a_k
+    that is at least `norm`, and η becomes 6η/(π²k²).
+
+    Parameters
+    ----------
+    margins : array (n,)
+        y f(x) of the sample, y = ±1.
+    trace : float
+        tr K of the sample.
+    norm : float
+        ‖f‖, or the limit a that was fixed before.
+    gamma : float
+        The margin, above 0; it too must not be chosen by looking at the sample.
+    eta : float
+        The probability with which the bound may fail, between 0 and 1.
+    norm_fixed : bool
+        Whether `norm` was fixed before the sample was seen.
+    unit : float
+        The smallest norm of the grid, fixed beforehand.
+
+    Returns
+    -------
+    Bound
+        Its three parts; `total` is the bound, and `print` says it in words.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelrules import bounds
+    >>> print(bounds.margin_bound(np.full(10_000, 1.5), 10_000.0, norm=3.0))
+    error rate of functions with norm <= 4 <= 0.1336 (with probability 0.95)
+      = 0.0000 on the 10000 points + 0.0800 for the class of functions + 0.0536 for chance
+    """
+    norm, gamma, eta = not_negative(norm, "norm"), check.positive(gamma, "gamma"), probability(eta)
+    fixed, unit = flag(norm_fixed, "norm_fixed"), check.positive(unit, "unit")
+    trace = not_negative(trace, "trace")
+    u = check.targets(margins, len(margins) if np.ndim(margins) else 0, "margins")
+    n = len(u)
+    if n == 0:
+        raise ValueError("margins is empty")
+    a, share = norm, eta
+    if not fixed:
+        a, k = unit, 1
+        while a < norm:
+            a, k = 2 * a, k + 1
+        share = share_of_class(eta, k)
+    with np.errstate(over="ignore"):
+        empirical = float(np.mean(losses.ramp(u / gamma)))
+    deviation = 3 * math.sqrt(math.log(2 / share) / (2 * n))
+    about = f"error rate of functions with norm <= {a:g}"
+    return Bound(empirical, 2 * rademacher(trace, n, a) / gamma, deviation, eta, n, about)
+
+
+def of_model(
+    model: Any,
+    X: Any,
+    y: Any,
+    *,
+    gamma: float = 1.0,
+    eta: float = 0.05,
+    unit: float = 1.0,
+    n_threads: int | None = None,
+) -> Bound:
+    """The margin bound of a support vector classifier or an `erm.fit`, of two classes.
+
+    An intercept b that is not 0 is treated as the weight of one more feature that is 1 everywhere: ‖f‖² + b² and tr K
+    + n take the places of ‖f‖² and tr K. The norm comes from the fit, so the union over a grid is paid for.
+
+    Parameters
+    ----------
+    model : SVMModel or ErmFit
+        Of two classes.
+    X : array, sparse matrix or data frame, (n, p)
+        The sample, as a rule the training data; for `Precomputed` the square matrix of the training points.
+    y : array (n,)
+        Its labels.
+    gamma, eta, unit : float
+        As in `margin_bound`.
+    n_threads : int, optional
+        Default: the cores that the process may use.
+
+    Returns
+    -------
+    Bound
+        Of the error rate of the model.
+
+    Examples
+    --------
+    >>> from kernelrules import bounds, datasets, kernels, svm
+    >>> X, y, _, _ = datasets.spambase()
+    >>> X, y = ((X - X.mean(axis=0)) / X.std(axis=0))[::4], y[::4]
+    >>> model = svm.svc(X, y, C=0.01, kernel=kernels.RBF(1 / 57))
+    >>> bounds.of_model(model, X, y).vacuous
+    False
+    """
+    norm, intercept = _norm_and_intercept(model)
+    x = check.matrix(X)
+    n = x.shape[0]
+    if n == 0:
+        raise ValueError("X has no rows")
+    classes, codes = check.labels(y, n)
+    unknown = [label for label in classes if label not in model.classes]
+    if unknown:
+        raise ValueError(f"y holds {unknown[0]!r}, which the model does not know")
+    signs = np.where(classes[codes] == model.classes[1], 1.0, -1.0)
+    trace = _trace(x, model.kernel)
+    decide = svm.decision if isinstance(model, SVMModel) else erm.decision
+    values = decide(model, X, n_threads=n_threads)
+    if intercept != 0:
+        norm, trace = math.hypot(norm, intercept), trace + n
+    return margin_bound(signs * values, trace, norm=norm, gamma=gamma, eta=eta, unit=unit)
+
+
+def _norm_and_intercept(model: Any) -> tuple[float, float]:
+    if not isinstance(model, (SVMModel, ErmFit)):
+        raise TypeError(f"model must be one that svm.svc or erm.fit returned, got {type(model).__name__}")
+    if model.classes is None or len(model.classes) != 2:
+        raise ValueError("margin bounds are those of a model of two classes")
+    if isinstance(model, ErmFit):
+        return float(model.norms[0]), float(model.intercept[0])
+    width = float(svm.margin(model))
+    return (2.0 / width if width > 0 else math.inf), float(model.intercept[0])
+
+
+def _trace(x: Any, kernel: Any) -> float:
+    """Σ k(x, x) of checked data."""
+    if not is_callable(kernel):
+        return float(kernels.diagonal(plain(x), kernel, dtype=np.float64).sum())
+    total = 0.0
+    for i in range(x.shape[0]):
+        one = take(x, np.array([i]))
+        total += float(ask(kernel, one, one)[0, 0])
+    return total

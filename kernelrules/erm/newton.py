@@ -1,0 +1,261 @@
+"""Newton's method for  P(f, b) = Σ cᵢ L(yᵢ (f(xᵢ) + b)) + λ‖f‖²,  c = w / Σw,  and the certificate of its answers.
+
+The Fenchel dual, over functions f_a = Σ aⱼ k(xⱼ, ·):
+
+    D(a) = -Σ cᵢ L*(-vᵢ) - λ‖f_a‖²,    vᵢ = 2λ yᵢ aᵢ / cᵢ,    Σ a = 0 if there is an intercept.
+
+With u the margins of f, and any such v and a,
+
+    P(f, b) - D(a) = Σ cᵢ (L(uᵢ) + L*(-vᵢ) + vᵢ uᵢ) + λ‖f - f_a‖²,
+
+a sum of terms that are not negative. The slopes v = -L'(u) make the first sum 0, and the v of f's own coefficients,
+where it has any, the second term; either is made feasible, and the smaller gap counts. At the optimum both are 0,
+since 2λ (f - f_a), for the first of them, is the gradient of P. Along a Newton step P is minimised over one number, at
+O(n) a trial, so that it always falls.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kernelrules.erm.systems import Gradient, System
+from kernelrules.losses import Loss
+from kernelrules.results import Certificate
+
+__all__ = ["Problem", "Solution", "certify", "minimise"]
+
+_FLAT = 0.05  # of the slope at the start of a step: as flat as that is the bottom of the step
+_TRIALS = 60
+_STALLS = 4  # steps without progress after which rounding has won
+_PROGRESS = 1e-10  # of P, a fall that counts as such
+_SAME = 1e-12  # of P, a gap that is as good as any
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """One machine on the points of a system."""
+
+    system: System
+    loss: Loss
+    lam: float
+    y: np.ndarray  # ±1
+    share: np.ndarray  # c: weights that add up to 1, none of them 0
+    intercept: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """A function, the dual point that belongs to it, and what it is worth."""
+
+    theta: np.ndarray
+    b: float
+    a: np.ndarray
+    norm: float
+    certificate: Certificate
+
+
+@dataclass(frozen=True, eq=False)
+class _Point:
+    """A function, the gradient of P there, and the gap to a dual point."""
+
+    gradient: Gradient  # with the a of v = -L'(u), whose sum need not be 0
+    b: float
+    square: float  # ‖f‖²
+    primal: float
+    a: np.ndarray  # the dual point
+    kkt: float
+    gap: float
+
+
+def _at(problem: Problem, theta: np.ndarray, b: float) -> _Point:
+    """Everything about a function."""
+    system, loss, lam, share, y = problem.system, problem.loss, problem.lam, problem.share, problem.y
+    values = system.values(theta)
+    u = y * (values + b)
+    v = -loss.first(u)
+    square = max(system.inner(theta, theta, values), 0.0)
+    primal = float(share @ loss.value(u)) + lam * square
+    slopes_a = share * y * v / (2 * lam)
+    e = theta - system.of_dual(slopes_a)
+    e_values = system.values(e)
+    kkt = 2 * lam * float(np.abs(e_values).max())
+    if not problem.intercept:
+        a, gap = slopes_a, lam * max(system.inner(e, e, e_values), 0.0)
+    else:
+        a, gap = _dual_point(problem, theta, u, _balanced(v, y, share, loss))
+        kkt = max(kkt, abs(float((share * y) @ v)))
+    coefficients = system.dual_of(theta)
+    if coefficients is not None:
+        v = np.clip(2 * lam * y * coefficients / share, -loss.slopes[1], -loss.slopes[0])
+        other, its_gap = _dual_point(problem, theta, u, _balanced(v, y, share, loss) if problem.intercept else v)
+        if its_gap < gap or math.isnan(gap):
+            a, gap = other, its_gap
+    return _Point(Gradient(theta, values, slopes_a, e, e_values), b, square, primal, a, kkt, gap)
+
+
+def _dual_point(problem: Problem, theta: np.ndarray, u: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, float]:
+    """a and the gap for slopes v of the loss, with Σ c y v = 0 if there is an intercept."""
+    system, loss, share = problem.system, problem.loss, problem.share
+    a = share * problem.y * v / (2 * problem.lam)
+    if np.isnan(v).any():
+        return a, math.nan
+    apart = theta - system.of_dual(a)
+    square = system.inner(apart, apart, system.values(apart)) if apart.any() else 0.0
+    pairs = np.maximum(loss.value(u) + loss.conjugate(-v) + v * u, 0.0)  # below 0 by rounding only
+    return a, float(share @ pairs) + problem.lam * max(square, 0.0)
+
+
+def _balanced(v: np.ndarray, y: np.ndarray, share: np.ndarray, loss: Loss) -> np.ndarray:
+    """Slopes near v with Σ c y v = 0, and -v still a slope of the loss: the heavier side is scaled down."""
+    surplus = float((share * y) @ v)
+    if surplus == 0:
+        return v
+    if loss.slopes[1] > 0:  # any slope will do
+        return v - surplus * y
+    heavy = y == math.copysign(1.0, surplus)
+    weight = float(share[heavy] @ v[heavy])
+    return np.where(heavy, v * max(0.0, 1.0 - abs(surplus) / weight), v)
+
+
+def certify(problem: Problem, theta: np.ndarray, b: float = 0.0, tol: float = 1e-8) -> Certificate:
+    """The certificate of any function.
+
+    Parameters
+    ----------
+    problem : Problem
+        What it is to minimise.
+    theta : ndarray
+        Coefficients or weights, by the problem's system.
+    b : float
+        The intercept.
+    tol : float
+        The gap relative to the primal objective that counts as converged.
+
+    Returns
+    -------
+    Certificate
+        After no iterations.
+    """
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        point = _at(problem, theta, b)
+    return _certificate(point, _least(problem), 0, tol)
+
+
+def _least(problem: Problem) -> float:
+    """D(0), the least value of the loss: 0 for all of ours."""
+    return -problem.loss.conjugate(0.0)
+
+
+def _certificate(point: _Point, bound: float, iterations: int, tol: float) -> Certificate:
+    """Of a point, with the best lower bound that is known; a gap that overflowed to NaN is none."""
+    gap = max(point.primal - bound, 0.0)
+    if point.gap < gap:
+        gap = point.gap
+    return Certificate(point.primal, point.primal - gap, gap, point.kkt, iterations, bool(gap <= tol * point.primal))
+
+
+def minimise(problem: Problem, tol: float, max_iter: int, report: Callable[[int, float], Any]) -> Solution:
+    """Newton steps from f = 0 until the gap is at most tol · P, max_iter steps are done, or rounding has won.
+
+    Parameters
+    ----------
+    problem : Problem
+        The machine.
+    tol : float
+        Relative gap.
+    max_iter : int
+        Most steps.
+    report : callable
+        Called as report(iterations, relative gap) before each step.
+
+    Returns
+    -------
+    Solution
+        The last point, which has the smallest primal objective of all; coefficients in the form of the dual solution.
+    """
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        point = _at(problem, problem.system.zero(), 0.0)
+        bound, smallest, stalls, iterations = _least(problem), math.inf, 0, 0
+        while True:
+            bound = max(bound, point.primal - point.gap)  # which stays where the second is NaN
+            certificate = _certificate(point, bound, iterations, tol)
+            report(iterations, certificate.gap / point.primal)
+            if certificate.converged or iterations == max_iter or stalls == _STALLS:
+                break
+            following = _step(problem, point)
+            if following is None:
+                break
+            iterations += 1
+            moved = following.primal < (1 - _PROGRESS) * point.primal or following.gap < 0.9 * smallest
+            stalls = 0 if moved else stalls + 1
+            smallest = min(smallest, following.gap)
+            point = following
+        if certificate.converged and problem.system.dual_of(point.gradient.theta) is not None:
+            polished = _in_dual_form(problem, point)
+            if polished.gap <= max(point.gap, min(_SAME, tol) * point.primal):
+                point, certificate = polished, _certificate(polished, bound, iterations, tol)
+    return Solution(point.gradient.theta, point.b, point.a, math.sqrt(point.square), certificate)
+
+
+def _in_dual_form(problem: Problem, point: _Point) -> _Point:
+    """About the same function by the coefficients of its dual point, which are unique where K is singular."""
+    v = 2 * problem.lam * problem.y * point.gradient.a / problem.share
+    if problem.intercept:
+        v = _balanced(v, problem.y, problem.share, problem.loss)
+    return _at(problem, problem.share * problem.y * v / (2 * problem.lam), point.b)
+
+
+def _step(problem: Problem, point: _Point) -> _Point | None:
+    """The next point, or None where no step lowers the objective any more."""
+    u = problem.y * (point.gradient.values + point.b)
+    curvature = problem.share * problem.loss.second_order(u) / (2 * problem.lam)
+    newton = problem.system.step(curvature, point.gradient, problem.intercept)
+    for direction, shift in (newton, (-point.gradient.e, 0.0)):
+        length = _along(problem, point, direction, shift)
+        if length > 0:
+            following = _at(problem, point.gradient.theta + length * direction, point.b + length * shift)
+            if following.primal < point.primal or following.gap < point.gap:
+                return following
+    return None
+
+
+def _along(problem: Problem, point: _Point, direction: np.ndarray, shift: float) -> float:
+    """How far to go: where the slope of the convex φ(t) = P(point + t·direction) is near 0; 0 where it is uphill."""
+    system, loss, lam, share = problem.system, problem.loss, problem.lam, problem.share
+    change = system.values(direction)
+    u, du = problem.y * (point.gradient.values + point.b), problem.y * (change + shift)
+    cross, square = (
+        system.inner(point.gradient.theta, direction, change),
+        max(system.inner(direction, direction, change), 0.0),
+    )
+
+    def slope(t: float) -> float:
+        """Overflow is uphill: only margins that fall can overflow."""
+        total = float(share @ (loss.first(u + t * du) * du)) + 2 * lam * (cross + t * square)
+        return math.inf if math.isnan(total) else total
+
+    start = slope(0.0)
+    if not start < 0:
+        return 0.0
+    low, high, t = 0.0, math.inf, 1.0
+    at_low, at_high = start, math.inf
+    for _ in range(_TRIALS):
+        here = slope(t)
+        if abs(here) <= _FLAT * abs(start):
+            return t
+        if here < 0:
+            low, at_low = t, here
+        else:
+            high, at_high = t, here
+        if math.isinf(high):
+            t *= 2.0
+        elif math.isinf(at_high):
+            t = (low + high) / 2
+        else:  # where the chord of the slope crosses 0, kept off the ends
+            t = low + (high - low) * min(max(at_low / (at_low - at_high), 0.1), 0.9)
+    return low

@@ -1,0 +1,133 @@
+"""What a fitted machine answers: `decision`, `predict`, `predict_proba`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.special import expit, log_expit, softmax
+
+from kernelrules import check, kernels, parallel
+from kernelrules.erm.systems import explicit_features
+from kernelrules.kernels.values import is_callable, product
+from kernelrules.results import ErmFit
+
+__all__ = ["decision", "predict", "predict_proba"]
+
+
+def _decisions(fit: Any, X: Any, n_threads: int | None, callback: Any) -> np.ndarray:
+    """A column for each machine."""
+    if not isinstance(fit, ErmFit):
+        raise TypeError(f"fit must be what erm.fit returned, got {type(fit).__name__}")
+    x = check.matrix(X)
+    threads, tick = parallel.n_threads_or_default(n_threads), parallel.ticker(callback, "decision")
+    if x.shape[1] != fit.n_features:
+        raise ValueError(f"X has {x.shape[1]} columns but the model was fitted to {fit.n_features}")
+    if isinstance(fit.kernel, kernels.Precomputed):
+        given = x.toscipy() if isinstance(x, check.Csr) else x
+        return np.asarray(given @ fit.alpha.T) + fit.intercept
+    if fit.weights is not None:
+        return np.asarray(explicit_features(x, fit.kernel) @ fit.weights.T) + fit.intercept
+    z = check.matrix(fit.X)
+    if not is_callable(fit.kernel) and x.dtype != z.dtype:
+        x, z = x.astype(np.float64), z.astype(np.float64)
+    return product(x, z, fit.kernel, fit.alpha, threads, tick) + fit.intercept
+
+
+def decision(fit: ErmFit, X: Any, *, n_threads: int | None = None, callback: Any = None) -> np.ndarray:
+    """Decision values f(x) = Σ αⱼ k(x, xⱼ) + intercept.
+
+    Parameters
+    ----------
+    fit : ErmFit
+        What `fit` returned.
+    X : array, sparse matrix or data frame, (n, p)
+        Points; for `Precomputed` their kernel values against all training points.
+    n_threads : int, optional
+        Default: the cores that the process may use.
+    callback : callable, optional
+        Told of progress.
+
+    Returns
+    -------
+    ndarray
+        (n,) for two classes, positive for classes[1]; otherwise a column for each class.
+
+    Examples
+    --------
+    >>> from kernelrules import erm, kernels
+    >>> found = erm.fit([[-1.0], [1.0]], [0, 1], 0.5, kernels.Linear(), "squared")
+    >>> erm.decision(found, [[1.0], [-2.0]]).round(6)
+    array([ 0.666667, -1.333333])
+    """
+    values = _decisions(fit, X, n_threads, callback)
+    return values[:, 0] if len(fit.alpha) == 1 else values
+
+
+def predict(fit: ErmFit, X: Any, *, n_threads: int | None = None, callback: Any = None) -> np.ndarray:
+    """Labels: of two classes f(x) ≤ 0 goes to classes[0]; of more, the largest decision value counts.
+
+    Parameters
+    ----------
+    fit : ErmFit
+        What `fit` returned.
+    X : array, sparse matrix or data frame, (n, p)
+        Points, as in `decision`.
+    n_threads : int, optional
+        Default: the cores that the process may use.
+    callback : callable, optional
+        Told of progress.
+
+    Returns
+    -------
+    ndarray (n,)
+        One label for each row.
+
+    Examples
+    --------
+    >>> from kernelrules import erm, kernels
+    >>> found = erm.fit([[-1.0], [1.0]], ["no", "yes"], 0.5, kernels.Linear())
+    >>> erm.predict(found, [[3.0], [-2.0]])
+    array(['yes', 'no'], dtype='<U3')
+    """
+    values = _decisions(fit, X, n_threads, callback)
+    if len(fit.alpha) == 1:
+        return fit.classes[(values[:, 0] > 0).astype(int)]
+    return fit.classes[values.argmax(axis=1)]
+
+
+def predict_proba(fit: ErmFit, X: Any, *, n_threads: int | None = None, callback: Any = None) -> np.ndarray:
+    """Probabilities of the classes under the logistic loss: 1 / (1 + exp(-f(x))).
+
+    With more than two classes those of the machines, each against the rest, are divided by their sum.
+
+    Parameters
+    ----------
+    fit : ErmFit
+        What `fit` returned, with loss="logistic".
+    X : array, sparse matrix or data frame, (n, p)
+        Points, as in `decision`.
+    n_threads : int, optional
+        Default: the cores that the process may use.
+    callback : callable, optional
+        Told of progress.
+
+    Returns
+    -------
+    ndarray (n, n_classes)
+        In the order of fit.classes; rows add up to 1.
+
+    Examples
+    --------
+    >>> from kernelrules import erm, kernels
+    >>> found = erm.fit([[-1.0], [1.0]], [0, 1], 0.01, kernels.Linear())
+    >>> erm.predict_proba(found, [[0.0], [1.0]]).round(3)
+    array([[0.5  , 0.5  ],
+           [0.056, 0.944]])
+    """
+    values = _decisions(fit, X, n_threads, callback)
+    if fit.loss != "logistic":
+        raise ValueError(f"probabilities are those of the logistic loss, and the fit is of {fit.loss}")
+    if len(fit.alpha) == 1:
+        return np.column_stack([expit(-values[:, 0]), expit(values[:, 0])])
+    return softmax(log_expit(values), axis=1)

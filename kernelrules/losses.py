@@ -1,0 +1,278 @@
+"""Losses of the margin u = y f(x), y = ±1: what a decision value costs.
+
+    squared        (1 - u)²             logistic       log(1 + e⁻ᵘ)          zero_one   1 where u ≤ 0, else 0
+    hinge          max(0, 1 - u)        exponential    e⁻ᵘ                   ramp       min(1, max(0, 1 - u))
+    squared_hinge  max(0, 1 - u)²
+
+Each is a `Loss`: a callable with its derivatives and its conjugate, so that a new one is one entry here. All but
+zero_one and ramp are convex; every one is at least zero_one, logistic after division by log 2.
+Values are right for every float: what is beyond the largest one is infinite, and nothing warns.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import expit, xlog1py, xlogy
+
+from kernelrules.check import DtypeError
+
+__all__ = [
+    "Loss",
+    "exponential",
+    "hinge",
+    "logistic",
+    "ramp",
+    "squared",
+    "squared_hinge",
+    "zero_one",
+]
+
+_Function = Callable[[np.ndarray], np.ndarray]
+
+
+@dataclass(frozen=True, eq=False)
+class Loss:
+    """A loss L of the margin u: call it for its values.
+
+    At a kink derivatives are those from the right: the hinge has derivative 0 at u = 1, the ramp -1 at u = 0.
+
+    Parameters
+    ----------
+    name : str
+        What `erm.fit` calls it.
+    value, first, second_order : callable
+        L, L' and L'' of an array without NaN. L'' is 0 where L is linear.
+    conjugate_at : callable or None
+        L*(s), the largest s·u - L(u) over all u; infinite outside of `slopes`. None where L is not convex.
+    slopes : tuple of float
+        The smallest and the largest derivative that L has or comes near to.
+    smooth : bool
+        Whether L' is continuous: what Newton's method needs.
+    in_words : str
+        The formula.
+
+    Examples
+    --------
+    >>> from kernelrules import losses
+    >>> losses.logistic([0.0, 1e308, -1e308])
+    array([6.93147181e-001, 0.00000000e+000, 1.00000000e+308])
+    >>> losses.hinge.derivative([0.0, 1.0])
+    array([-1.,  0.])
+    >>> losses.squared.conjugate(2.0), losses.logistic.lipschitz
+    (3.0, 1.0)
+    """
+
+    name: str
+    value: _Function
+    first: _Function
+    second_order: _Function
+    conjugate_at: _Function | None
+    slopes: tuple[float, float]
+    smooth: bool
+    in_words: str
+
+    def __call__(self, u: Any) -> Any:
+        """L(u).
+
+        Parameters
+        ----------
+        u : float or array
+            Margins; of any shape.
+
+        Returns
+        -------
+        float or ndarray
+            Of the same shape; float32 for float32, else float64.
+        """
+        return self._at(self.value, u, "u")
+
+    def derivative(self, u: Any) -> Any:
+        """L'(u), from the right where L has a kink.
+
+        Parameters
+        ----------
+        u : float or array
+            Margins.
+
+        Returns
+        -------
+        float or ndarray
+            Of the same shape.
+        """
+        return self._at(self.first, u, "u")
+
+    def second(self, u: Any) -> Any:
+        """L''(u), from the right where L' has a kink or a jump.
+
+        Parameters
+        ----------
+        u : float or array
+            Margins.
+
+        Returns
+        -------
+        float or ndarray
+            Of the same shape.
+        """
+        return self._at(self.second_order, u, "u")
+
+    def conjugate(self, s: Any) -> Any:
+        """L*(s), the largest s·u - L(u) over all u.
+
+        Parameters
+        ----------
+        s : float or array
+            Slopes.
+
+        Returns
+        -------
+        float or ndarray
+            Of the same shape; infinite outside of `slopes`.
+
+        Raises
+        ------
+        ValueError
+            For zero_one and ramp, which are not convex.
+        """
+        if self.conjugate_at is None:
+            raise ValueError(f"the {self.name} loss is not convex: its conjugate says nothing about it")
+        low, high = self.slopes
+
+        def extended(slope: np.ndarray) -> np.ndarray:
+            inside = (slope >= low) & (slope <= high) & np.isfinite(slope)
+            return np.where(inside, self.conjugate_at(np.where(inside, slope, max(low, -1.0))), np.inf)
+
+        return self._at(extended, s, "s")
+
+    @property
+    def lipschitz(self) -> float:
+        """The largest change of L for a unit of u; infinite where there is none."""
+        return max(abs(slope) for slope in self.slopes) if self is not zero_one else math.inf
+
+    @property
+    def convex(self) -> bool:
+        """Whether L is convex."""
+        return self.conjugate_at is not None
+
+    def __repr__(self) -> str:
+        return f"losses.{self.name}"
+
+    @staticmethod
+    def _at(function: _Function, values: Any, name: str) -> Any:
+        """The function of a checked array; a float for a number."""
+        array = np.asarray(values)
+        if array.dtype.kind not in "fiub":
+            raise DtypeError(f"{name} must hold real numbers, got dtype {array.dtype}")
+        array = array.astype(np.float32 if array.dtype.kind == "f" and array.dtype.itemsize <= 4 else np.float64)
+        bad = np.isnan(array)
+        if bad.any():
+            place = tuple(int(i) for i in np.argwhere(bad)[0])
+            raise ValueError(f"{name} holds nan" + (f" at {place}" if place else ""))
+        with np.errstate(over="ignore", under="ignore"):
+            result = np.asarray(function(array), dtype=array.dtype)
+        return result if result.ndim else result.item()
+
+
+def _below(u: np.ndarray) -> np.ndarray:
+    """How far u is below 1."""
+    return np.maximum(0.0, 1.0 - u)
+
+
+squared = Loss(
+    "squared",
+    lambda u: (1.0 - u) ** 2,
+    lambda u: -2.0 * (1.0 - u),
+    lambda u: np.full_like(u, 2.0),
+    lambda s: s + s * s / 4.0,
+    (-math.inf, math.inf),
+    True,
+    "(1 - u)²",
+)
+"""(1 - u)², which is (y - f)² for y = ±1: least squares on the labels. It grows to the right of 1 too."""
+
+logistic = Loss(
+    "logistic",
+    lambda u: np.logaddexp(0.0, -u),
+    lambda u: -expit(-u),
+    lambda u: expit(u) * expit(-u),
+    lambda s: xlogy(-s, -s) + xlog1py(1.0 + s, s),
+    (-1.0, 0.0),
+    True,
+    "log(1 + e⁻ᵘ)",
+)
+"""log(1 + e⁻ᵘ), the natural logarithm: minus the log-likelihood of P(y | x) = 1 / (1 + e⁻ᵘ).
+
+It is log 2 at 0, so that the loss divided by log 2 dominates the 0/1 loss.
+"""
+
+hinge = Loss(
+    "hinge",
+    _below,
+    lambda u: np.where(u < 1.0, -1.0, 0.0),
+    np.zeros_like,
+    lambda s: s,
+    (-1.0, 0.0),
+    False,
+    "max(0, 1 - u)",
+)
+"""max(0, 1 - u): that of support vector machines, `kernelrules.svm`."""
+
+squared_hinge = Loss(
+    "squared_hinge",
+    lambda u: _below(u) ** 2,
+    lambda u: -2.0 * _below(u),
+    lambda u: np.where(u < 1.0, 2.0, 0.0),
+    lambda s: s + s * s / 4.0,
+    (-math.inf, 0.0),
+    True,
+    "max(0, 1 - u)²",
+)
+"""max(0, 1 - u)²: the squared loss without its arm to the right of 1. L'' jumps at 1."""
+
+exponential = Loss(
+    "exponential",
+    lambda u: np.exp(-u),
+    lambda u: -np.exp(-u),
+    lambda u: np.exp(-u),
+    lambda s: xlogy(-s, -s) + s,
+    (-math.inf, 0.0),
+    True,
+    "e⁻ᵘ",
+)
+"""e⁻ᵘ: that of boosting. One point far on the wrong side outweighs all others."""
+
+zero_one = Loss(
+    "zero_one",
+    lambda u: np.where(u <= 0.0, 1.0, 0.0),
+    np.zeros_like,
+    np.zeros_like,
+    None,
+    (0.0, 0.0),
+    False,
+    "1 where u ≤ 0",
+)
+"""1 where u ≤ 0, else 0: the mean is the error rate. A decision value of 0 counts as wrong."""
+
+ramp = Loss(
+    "ramp",
+    lambda u: np.clip(1.0 - u, 0.0, 1.0),
+    lambda u: np.where((u >= 0.0) & (u < 1.0), -1.0, 0.0),
+    np.zeros_like,
+    None,
+    (-1.0, 0.0),
+    False,
+    "min(1, max(0, 1 - u))",
+)
+"""min(1, max(0, 1 - u)): between 0/1 and hinge, never above 1: what margin bounds are about.
+
+With a margin γ instead of 1 it is ``ramp(u / γ)``, of Lipschitz constant 1/γ.
+"""
+
+BY_NAME = {
+    loss.name: loss for loss in (squared, logistic, hinge, squared_hinge, exponential, zero_one, ramp)
+}  # in the order of the pictures

@@ -1,0 +1,62 @@
+"""What empirical risk minimisation returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from kernelrules.results.certificate import Certificate
+
+__all__ = ["ErmFit"]
+
+
+@dataclass(frozen=True, eq=False)
+class ErmFit:
+    """A kernel machine for a smooth loss, or one a class where there are more than two.
+
+    The decision values are k(X, fit.X) · alphaᵀ + intercept.
+
+    Attributes
+    ----------
+    loss : str
+        Its name in `kernelrules.losses`.
+    lam : float
+        The factor λ of ‖f‖².
+    kernel : Kernel or callable
+        With gamma as a number.
+    classes : ndarray
+        In ascending order; machine 0 of two classes is positive for classes[1], machine k of more for classes[k].
+    alpha : ndarray (n_machines, n)
+        Coefficients of the training points; 0 for those of weight 0.
+    weights : ndarray (n_machines, n_weights) or None
+        Where the fit worked with explicit features φ (Linear and Polynomial kernels with many points), their weights:
+        decision values are then φ(X) · weightsᵀ + intercept, and alpha is the dual solution.
+    intercept : ndarray (n_machines,)
+        Constant terms; 0 unless they were asked for.
+    norms : ndarray (n_machines,)
+        ‖f‖ of each machine in the space of the kernel, without its intercept.
+    certificate : Certificate
+        The worst: of a machine that did not converge first, then of that with the largest gap relative to its
+        objective.
+    certificates : tuple of Certificate
+        One a machine.
+    X : ndarray, csr_array or None
+        The training points; None for a precomputed kernel, and where there are weights.
+    n_features : int
+        Columns that data must have; for a precomputed kernel the number of training points.
+    """
+
+    loss: str
+    lam: float
+    kernel: Any
+    classes: np.ndarray
+    alpha: np.ndarray
+    weights: np.ndarray | None
+    intercept: np.ndarray
+    norms: np.ndarray
+    certificate: Certificate
+    certificates: tuple[Certificate, ...]
+    X: Any = field(repr=False)
+    n_features: int
