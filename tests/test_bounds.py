@@ -226,7 +226,11 @@ def rings(n, seed=0):
     return np.column_stack([radius * np.cos(angle), radius * np.sin(angle)]), np.where(y == 1, "out", "in")
 
 
-@pytest.mark.parametrize("kernel", [kernels.RBF(1.0), kernels.Polynomial(2), lambda a, b: (1 + a @ b.T) ** 2], ids=repr)
+@pytest.mark.parametrize(
+    "kernel",
+    [kernels.RBF(1.0), kernels.Polynomial(2), lambda a, b: (1 + a @ b.T) ** 2],
+    ids=["rbf", "polynomial", "callable"],
+)
 def test_bounds_of_models(kernel):
     X, y = rings(80)
     sign = np.where(y == "out", 1, -1)

@@ -1,18 +1,15 @@
 """Regularised risk: against scipy on the primal, closed forms, scikit-learn; gaps at any point; relations of fits."""
 
-import warnings
-
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from oracles import erm as oracle
 from scipy import sparse
 from scipy.special import expit
 
-from kernelrules import erm, kernels, losses, parallel
+from kernelrules import erm, kernels, losses
 from kernelrules.erm import systems
-from kernelrules.erm.factor import factor, solve
 from kernelrules.erm.newton import Problem, certify
 from kernelrules.erm.systems import Dense, Features, Gradient
 
@@ -442,11 +439,11 @@ def test_spam():
 def test_old_factors_serve_new_steps(loss, intercept, monkeypatch):
     """Conjugate gradients with the factor of an earlier step: fewer factors, the same optimum."""
     X, y = noisy(600, 3, flip=0.3)
-    counts, fits = [], []
+    counts, fits, factored = [], [], systems._factored
     for products in (systems._PRODUCTS, 10**9):
         made = []
         monkeypatch.setattr(systems, "_PRODUCTS", products)
-        monkeypatch.setattr(systems, "factor", lambda *a, made=made: made.append(len(a[0])) or factor(*a))
+        monkeypatch.setattr(systems, "_factored", lambda *a, made=made: made.append(len(a[0])) or factored(*a))
         fits.append(erm.fit(X, y, 1e-3, kernels.RBF(0.4), loss, intercept=intercept, tol=1e-11))
         counts.append(len(made))
     assert fits[0].certificate.converged
@@ -454,36 +451,3 @@ def test_old_factors_serve_new_steps(loss, intercept, monkeypatch):
     assert counts[0] < counts[1] or loss == "squared_hinge", "whose active points change"
     np.testing.assert_allclose(fits[0].certificate.primal, fits[1].certificate.primal, rtol=1e-10)
     np.testing.assert_allclose(erm.decision(fits[0], X), erm.decision(fits[1], X), atol=1e-3)
-
-
-# ---- factors ------------------------------------------------------------------------------------------------------
-
-
-@settings(max_examples=25)
-@given(st.integers(1, 600), st.integers(0, 2**32 - 1))
-def test_factors(n, seed):
-    rng = np.random.default_rng(seed)
-    with parallel.one_blas_thread():
-        root = rng.normal(size=(n, n + 3))
-        A = root @ root.T + 0.1 * np.eye(n)
-        lower, other = A.copy(), A.copy()
-        lower[np.triu_indices(n, 1)] = np.nan  # not to be read
-        assert factor(lower, 1) == factor(other, 2) == -1
-        L = np.tril(lower)
-        np.testing.assert_array_equal(np.tril(other), L)
-        np.testing.assert_allclose(L @ L.T, A, rtol=1e-10, atol=1e-10 * np.abs(A).max())
-        b = rng.normal(size=n)
-        np.testing.assert_allclose(A @ solve(lower, b), b, atol=1e-7)
-
-
-@pytest.mark.parametrize("place", [0, 5, 255, 256, 400])
-def test_the_pivot_that_fails_is_named(place):
-    A = np.eye(420)
-    A[place, place] = -1.0
-    assert factor(A, 2) == place
-
-
-def test_no_warning_is_left_over():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        erm.fit(*noisy(20, 2), 0.1)

@@ -23,7 +23,7 @@ import numpy as np
 from scipy.linalg import eigvalsh
 
 from kernelrules import check, kernels, parallel
-from kernelrules.erm.factor import factor, solve
+from kernelrules.core import cholesky
 from kernelrules.kernels.values import ask, is_callable, plain, require_symmetric
 
 __all__ = ["Dense", "Features", "Gradient", "System", "system_of"]
@@ -36,6 +36,19 @@ _HALFWAY = 0.7  # of the digits may be left to find when half of the products ar
 _ROWS = 4096  # of features that are multiplied at a time
 _POINTS_A_FEATURE = 2  # at least, to work with features
 _EPSILON = float(np.finfo(np.float64).eps)
+
+
+def _factored(matrix: np.ndarray, n_threads: int, air: Callable[[], None]) -> bool:
+    """Put the Cholesky factor in the lower triangle; False: the matrix is not positive definite."""
+    threads = parallel.enough_threads(n_threads, len(matrix) ** 3 / 100.0)
+    return cholesky.factor(matrix, threads, lambda *_: air()) == 0
+
+
+def _solved(lower: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """A⁻¹ b for the factor of A."""
+    x = np.array(b, dtype=np.float64)[None, :]
+    cholesky.solve(lower, x, 1)
+    return x[0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +110,7 @@ class System:
         matrix, jitter = fill(), 0.0
         if not np.isfinite(matrix.diagonal()).all():
             raise ValueError("the Newton system overflows float64: scale the data, or take a larger lam")
-        while factor(matrix, self.n_threads, self.air) >= 0:
+        while not _factored(matrix, self.n_threads, self.air):
             jitter = max(10 * jitter, len(matrix) * _EPSILON)
             if jitter > 10 * len(matrix):  # the diagonal outweighs all else: only NaN is left as a reason
                 raise ValueError("the Newton system overflows float64: scale the data, or take a larger lam")
@@ -155,7 +168,7 @@ class Dense(System):
         if found is None:
             lower = self._factored(lambda: self._matrix(active, root))
             self._old = (active, root, lower)
-            found = [solve(lower, side) for side in sides]
+            found = [_solved(lower, side) for side in sides]
         z = found[0]
         if with_shift:
             beta = float((known + root @ z) / (root @ found[1]))
@@ -188,7 +201,7 @@ class Dense(System):
         size = _LOOSE * float(np.linalg.norm(right))
         if size == 0:
             return z
-        conditioned = solve(lower, residual)
+        conditioned = _solved(lower, residual)
         direction, energy = conditioned, float(residual @ conditioned)
         for done in range(limit):
             left = math.log(max(float(np.linalg.norm(residual)) / size, 1e-300), 1 / _LOOSE)  # from 1 down to 0
@@ -204,7 +217,7 @@ class Dense(System):
                 return None
             z = z + length * direction
             residual = residual - length * image
-            conditioned = solve(lower, residual)
+            conditioned = _solved(lower, residual)
             energy, before = float(residual @ conditioned), energy
             direction = conditioned + (energy / before) * direction
         return None
@@ -258,7 +271,7 @@ class Features(System):
             return -at.e, 0.0
         centre = (self.phi_t @ curvature) / mass if with_shift else np.zeros(self.phi.shape[1])
         lower = self._factored(lambda: self._matrix(curvature, centre))
-        delta = solve(lower, -at.e - centre * total)
+        delta = _solved(lower, -at.e - centre * total)
         return delta, total / mass - float(centre @ delta) if with_shift else 0.0
 
     def _matrix(self, curvature: np.ndarray, centre: np.ndarray) -> np.ndarray:
@@ -376,7 +389,7 @@ def _require_positive(system: Dense, name: str, precision: float) -> None:
     matrix = system._buffer.reshape(n, n)
     matrix[...] = gram
     matrix[np.diag_indices(n)] += slack + np.finfo(np.float64).tiny
-    if factor(matrix, system.n_threads, system.air) >= 0:
+    if not _factored(matrix, system.n_threads, system.air):
         smallest = float(eigvalsh(gram, subset_by_index=[0, 0])[0])
         if smallest < -slack:
             raise ValueError(
