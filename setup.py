@@ -47,6 +47,8 @@ MODULES = [
     "core.smo",
     "core.smo_source",
     "core.apply",
+    "core.neighbours",
+    "core.multigrid",
     "core.presort",
     "core.absolute",
     "core.scan",
