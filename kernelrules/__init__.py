@@ -3,7 +3,8 @@
     arrays -> check -> core (nogil, compiled) -> results -> functions on results
 
 Submodules: `kernels` (kernels, Gram matrices, feature maps), `svm` (support vector machines), `tree` (decision
-trees), `graph` (learning on graphs), `datasets`. `cython_api` is the surface for other compiled code, with `get_include()` for its header.
+trees), `graph` (learning on graphs), `datasets`. `cython_api` is the surface for other compiled code, with
+`get_include()` for its header.
 """
 
 from importlib import metadata as _metadata

@@ -38,16 +38,23 @@ cdef Matrix matrix_of(const Py_ssize_t[::1] indptr, const int[::1] indices, cons
 cdef void subtract_row(const Matrix *a, Py_ssize_t i, const double *x, Py_ssize_t width, double *out) noexcept nogil:
     """out -= row i of A·x."""
     cdef Py_ssize_t e, c
-    cdef double value, total
+    cdef double value, total = 0, other = 0
     cdef const double *row
     if width == 1:
-        total = 0
         for e in range(a.indptr[i], a.indptr[i + 1]):
             total += a.data[e] * x[a.indices[e]]
         out[0] -= total
         return
+    if width == 2:
+        for e in range(a.indptr[i], a.indptr[i + 1]):
+            value, row = a.data[e], x + 2 * <Py_ssize_t> a.indices[e]
+            total += value * row[0]
+            other += value * row[1]
+        out[0] -= total
+        out[1] -= other
+        return
     for e in range(a.indptr[i], a.indptr[i + 1]):
-        value, row = a.data[e], x + a.indices[e] * width
+        value, row = a.data[e], x + <Py_ssize_t> a.indices[e] * width
         for c in range(width):
             out[c] -= value * row[c]
 
@@ -95,6 +102,14 @@ def restrict_residual(const Py_ssize_t[::1] indptr, const int[::1] indices, cons
             out[s, c] = 0
         for m in range(start[s], start[s + 1]):
             gather_residual(&a, members[m], &x[0, 0], &b[0, 0], width, &out[s, 0])
+
+
+def prolong(const int[::1] parent, const double[:, ::1] coarse, double factor, double[:, ::1] x, int n_threads):
+    """x += factor·P·coarse."""
+    cdef Py_ssize_t i, c, width = x.shape[1]
+    for i in prange(x.shape[0], num_threads=n_threads, schedule="static", chunksize=CHUNK, nogil=True):
+        for c in range(width):
+            x[i, c] += factor * coarse[parent[i], c]
 
 
 # ---- aggregates ------------------------------------------------------------------------------------------------

@@ -290,8 +290,8 @@ def nearest_csr(x, columns, int[:, ::1] indices, double[:, ::1] squares, int n_t
             clear(&lists, n)
             lists.norms = norms
             for i in range(n):
-                length, half = 0, shortened(0.5, plan.x.indptr[i + 1] - plan.x.indptr[i],
-                                                <const double *> &example)
+                length = 0
+                half = shortened(0.5, plan.x.indptr[i + 1] - plan.x.indptr[i], <const double *> &example)
                 for a in range(plan.x.indptr[i], plan.x.indptr[i + 1]):
                     length += (<const double *> plan.x.data)[a] * (<const double *> plan.x.data)[a]
                 norms[i] = half * length - 3e-308

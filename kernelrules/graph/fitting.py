@@ -6,7 +6,7 @@ This is ridge regression in its fourth form, with the Laplacian in the place of 
 each has a column of targets, 1 for its own points and 0 for others, and a point goes to the class of its largest value.
 
 The system has one solution exactly if every connected component holds a labelled point. Points of others have no
-answer, and get none.
+answer, and get none. Edges too light for float64 to feel at either end do not connect.
 """
 
 from __future__ import annotations
@@ -21,14 +21,16 @@ from scipy.sparse import csgraph
 
 from kernelrules import check, parallel
 from kernelrules.core import multigrid as core
-from kernelrules.graph.laplacians import degrees, laplacian_of, weights_of
+from kernelrules.graph.laplacians import degrees, laplacian_of, only, weights_of
 from kernelrules.graph.solving import Problem, solve
 from kernelrules.results import GraphFit
 
 __all__ = ["ConvergenceWarning", "Unreached", "fit"]
 
+NOT_REACHED = -2  # what core.spread says
 _NAMED = 5  # points that an error names
 _MAX_ITER = 1000
+_LOST = 1e-14  # of a degree: an edge that weighs less does not change it
 
 
 class ConvergenceWarning(UserWarning):
@@ -64,7 +66,7 @@ def fit(
     sample_weight: Any = None,
     unreached: str = "error",
     solver: str = "auto",
-    tol: float = 1e-8,
+    tol: float = 1e-10,
     max_iter: int | None = None,
     n_threads: int | None = None,
     callback: Callable[[parallel.Progress], Any] | None = None,
@@ -146,30 +148,29 @@ def fit(
     classes, targets = _targets(y, len(points), m, classify)
     weight = check.weights(sample_weight, len(points))
 
-    sources = points[weight > 0]
-    forest = core.spread(w.indptr, w.indices, w.data, sources)
-    reached = forest[1] > -2
-    everywhere = bool(reached.all())
-    if not everywhere:
-        lost = np.flatnonzero(~reached)
-        if unreached == "error":
-            raise Unreached(lost, _n_components(w, lost))
-        w = _part(w, np.flatnonzero(reached))
-        points_there, kept = _renumber(points, reached)
-        forest = core.spread(w.indptr, w.indices, w.data, _renumber(sources, reached)[0])
-    else:
-        points_there, kept = points, slice(None)
-    problem = _problem(w, points_there, targets[kept], weight[kept], strength, normalised, forest)
+    w = _felt(w)
+    order, before, edge = core.spread(w.indptr, w.indices, w.data, points[weight > 0])
+    lost = np.flatnonzero(before == NOT_REACHED)
+    if len(lost) and unreached == "error":
+        raise Unreached(lost, _n_components(w, lost))
+    # Solved in the order of the walk: neighbours are then near each other in memory, and what is lost is left out.
+    rank = np.full(m, -1)
+    rank[order] = np.arange(len(order))
+    forest = (np.arange(len(order)), np.where(before[order] < 0, -1, rank[before[order]]), edge[order])
+    kept = rank[points] >= 0
+    problem = _problem(
+        _part(w, order), rank[points[kept]], targets[kept], weight[kept], strength, bool(normalised), forest
+    )
     solution = solve(problem, solver, limit, most, threads, tick)
     if not solution.certificate.converged:
         _warn(solution.certificate, limit)
     values = np.full((m, targets.shape[1]), np.nan)
-    values[reached] = solution.values
+    values[order] = solution.values
     return GraphFit(
         values=values[:, 0] if classes is None and np.ndim(y) == 1 else values,
         classes=classes,
         labelled=points,
-        unreached=np.flatnonzero(~reached),
+        unreached=lost,
         residual=solution.residual,
         certificate=solution.certificate,
         lam=strength,
@@ -223,17 +224,18 @@ def _targets(y: Any, n: int, m: int, classify: bool | None) -> tuple[np.ndarray 
 # ---- components -------------------------------------------------------------------------------------------------
 
 
+def _felt(w: check.Csr) -> check.Csr:
+    """Without the edges that are lost in the rounding of the degrees at both their ends: nothing is known across."""
+    degree = degrees(w)
+    felt = w.data > _LOST * np.minimum(np.repeat(degree, np.diff(w.indptr)), degree[w.indices])
+    return w if felt.all() else only(w, felt)
+
+
 def _part(w: check.Csr, rows: np.ndarray) -> check.Csr:
-    """The graph of some points, to which no edges lead from others."""
+    """The graph of some points, in this order; no edges lead to others."""
     part = w.toscipy()[rows][:, rows].tocsr()
     part.sort_indices()
     return check.Csr(part.data, part.indices.astype(np.intc), part.indptr.astype(np.intp), len(rows))
-
-
-def _renumber(points: np.ndarray, kept: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Points among those kept, by their new numbers; and which of the points they are."""
-    chosen = np.flatnonzero(kept[points])
-    return (np.cumsum(kept) - 1)[points[chosen]], chosen
 
 
 def _n_components(w: check.Csr, points: np.ndarray) -> int:

@@ -15,7 +15,7 @@ from scipy import sparse
 
 from kernelrules import check
 
-__all__ = ["degrees", "laplacian", "weights_of"]
+__all__ = ["degrees", "laplacian", "laplacian_of", "only", "weights_of"]
 
 _ASYMMETRY = 1e-6  # relative to the largest weight: what passes for rounding, as in kernels/values.py
 
@@ -31,11 +31,13 @@ def weights_of(W: Any) -> check.Csr:
     if len(bad):
         raise ValueError(f"W must not be negative, got {w.data[bad[0]]} at ({rows[bad[0]]}, {w.indices[bad[0]]})")
     idle = (w.data == 0) | (rows == w.indices)
-    if idle.any():
-        kept = np.flatnonzero(~idle)
-        indptr = np.concatenate([[0], np.cumsum(np.bincount(rows[kept], minlength=len(w)))]).astype(np.intp)
-        w = check.Csr(w.data[kept], w.indices[kept], indptr, w.n_features)
-    return _symmetric(w)
+    return _symmetric(only(w, ~idle) if idle.any() else w)
+
+
+def only(w: check.Csr, wanted: np.ndarray) -> check.Csr:
+    """Some of the entries."""
+    kept = np.concatenate([[0], np.cumsum(wanted)])
+    return check.Csr(w.data[wanted], w.indices[wanted], kept[w.indptr].astype(np.intp), w.n_features)
 
 
 def _symmetric(w: check.Csr) -> check.Csr:

@@ -26,6 +26,9 @@ _FEW = 500  # rows that are factorised at once
 _SHRINKS = 0.8  # of the rows: a coarser matrix that has more is not worth a level
 _DAMPING = 2 / 3
 _FACTOR = 1.5
+_PATIENCE = (
+    0.1  # nanoseconds an entry that count: passes are short and many, and a team that waits for a core costs more
+)
 _SHIFT = 1e-14  # relative: keeps the last matrix regular where its rows all but add up to zero
 
 
@@ -35,7 +38,7 @@ class Matrix:
     def __init__(self, indptr: np.ndarray, indices: np.ndarray, data: np.ndarray, n_threads: int):
         self.arrays = (indptr, indices, data)
         self.n = len(indptr) - 1
-        self.threads = parallel.enough_threads(n_threads, 2.0 * len(data))
+        self.threads = parallel.enough_threads(n_threads, _PATIENCE * len(data))
 
     @classmethod
     def of(cls, a: sparse.csr_array, n_threads: int) -> Matrix:
@@ -56,9 +59,7 @@ class Matrix:
 
 def factorise(a: sparse.csr_array) -> linalg.SuperLU:
     """A sparse factorisation of a symmetric positive definite matrix: without pivots, in a symmetric order."""
-    return linalg.splu(
-        a.tocsc(), permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True}
-    )
+    return linalg.splu(a.tocsc(), permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
 
 
 class Cycle:
@@ -86,7 +87,7 @@ class Cycle:
         x = steps[:, None] * b
         rest = np.empty((len(start) - 1, b.shape[1]))
         core.restrict_residual(*a.arrays, x, b, start, members, rest, a.threads)
-        x += (_FACTOR * self(rest, level + 1))[parent]
+        core.prolong(parent, self(rest, level + 1), _FACTOR, x, a.threads)
         out = np.empty_like(x)
         core.relax(*a.arrays, steps, x, b, out, a.threads)
         return out

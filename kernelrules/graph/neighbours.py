@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from time import perf_counter, thread_time
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,9 @@ from kernelrules.kernels import RBF
 
 __all__ = ["knn_graph"]
 
-_QUERY = 1 << 13  # rows that the tree is asked for at a time: tens of milliseconds
+_FEW_COLUMNS, _MOST_COLUMNS = 2, 20  # with so few the tree always pays, with more than that hardly ever
+_PROBED = 100  # rows that tell how long the tree takes
+_MOST_QUERIES = 1 << 15  # rows that the tree is asked for at a time: as many as it answers in a twentieth of a second
 _SPARE = 2  # neighbours asked for beyond k: shows whether the last one has ties
 _TREE_ROUNDING = 1e-12  # relative: what the tree's distances may differ by from ours
 _TIES_COST = 2500  # a neighbour from the tree takes as long as so many pairs of tiles
@@ -100,16 +103,19 @@ def knn_graph(
         RBF(gamma)  # refuses what is no gamma
     threads = parallel.n_threads_or_default(n_threads)
     tick = parallel.ticker(callback, "neighbours")
-    indices, squares = _nearest(x, n_neighbours, method, threads, tick)
+    indices, squares, exponent = _nearest(x, n_neighbours, method, threads, tick)
     pairs = _symmetric(indices, squares, symmetrise)
     if weight == "binary":
         pairs.data = np.ones(pairs.nnz)
         return pairs
     if weight == "rbf":
-        pairs.data = np.exp(-_gamma(gamma, x, squares) * pairs.data)
+        if gamma == "neighbours":
+            pairs.data = _rbf(pairs.data, 0, 1 / float(squares.mean() or 1.0))  # all duplicates: any scale will do
+        else:
+            pairs.data = _rbf(pairs.data, exponent, RBF(gamma).resolve_checked(x).gamma)
         pairs.eliminate_zeros()
         return pairs
-    return _weighted(pairs, weight)
+    return _weighted(pairs, exponent, weight)
 
 
 def _number(k: Any, n: int) -> int:
@@ -121,47 +127,35 @@ def _number(k: Any, n: int) -> int:
     return number
 
 
-def _gamma(gamma: float | str, x: Any, squares: np.ndarray) -> float:
-    if gamma != "neighbours":
-        return RBF(gamma).resolve_checked(x).gamma
-    mean = float(squares.mean())
-    scale = 1.0 / mean if mean > 0 else 1.0  # all points are duplicates: any scale will do
-    if not 0 < scale < math.inf:
-        raise ValueError(f'gamma "neighbours" is 1 / mean d², but that mean is {mean}')
-    return scale
-
-
 # ---- the k nearest ----------------------------------------------------------------------------------------------
 
 
-def _nearest(x: Any, k: int, method: str, threads: int, tick: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Indices and squared distances (n, k) of each row's nearest others, nearest first."""
+def _nearest(x: Any, k: int, method: str, threads: int, tick: Any) -> tuple[np.ndarray, np.ndarray, int]:
+    """Indices and squared distances (n, k) of each row's nearest others, nearest first; and the exponent of a power of
+    two that the distances were divided by."""
     n, p = x.shape
     check.fits_memory((n, k, 3), np.float64, "the lists of neighbours")
-    x, factor = _in_range(x)
+    x, exponent = _in_range(x)
     indices, squares = np.empty((n, k), dtype=np.intc), np.empty((n, k))
     if isinstance(x, check.Csr):
         if method == "tree":
             raise ValueError('method "tree" needs dense data')
         wide, _ = check.fewer_columns(x.astype(np.float64), None)
         core.nearest_csr(wide, wide.columns(), indices, squares, parallel.enough_threads(threads, 4.0 * n * n), tick)
-    elif method == "tiles" or (method == "auto" and not _tree_pays(n, p)) or not _by_tree(
-        x, k, indices, squares, threads, tick
-    ):
+    elif method == "tiles" or not _by_tree(x, k, method == "tree", indices, squares, threads, tick):
         core.nearest_dense(x, indices, squares, parallel.enough_threads(threads, n * n * (1 + p / 16)), tick)
-    if factor != 1.0:
-        squares *= factor
-    return indices, squares
+    return indices, squares, exponent
 
 
-def _in_range(x: Any) -> tuple[Any, float]:
-    """The data, and what squares of their distances are to be multiplied with: 1, unless numbers so large or so small
-    that squares would overflow or vanish had to be scaled by a power of two."""
+def _in_range(x: Any) -> tuple[Any, int]:
+    """The data over a power of two, and its exponent: 0, unless numbers are so large or so small that their squares
+    would overflow or vanish."""
     data = x.data if isinstance(x, check.Csr) else x
-    largest = magnitude(data[None, :] if isinstance(x, check.Csr) else data)[0] if data.size else 0.0
+    largest = float(magnitude(data[None, :] if isinstance(x, check.Csr) else data)[0]) if data.size else 0.0
     limits = np.finfo(x.dtype)
-    if largest == 0 or (math.sqrt(limits.tiny) * 1e9 < largest and largest**2 * x.shape[1] < limits.max / 16):
-        return x, 1.0
+    most = math.sqrt(float(limits.max) / 16 / x.shape[1])
+    if largest == 0 or math.sqrt(float(limits.tiny)) * 1e9 < largest < most:
+        return x, 0
     exponent = math.frexp(largest)[1]
     wide = x.astype(np.float64)
     half = exponent // 2  # in two steps: 2**-exponent itself may not be a float64
@@ -169,46 +163,52 @@ def _in_range(x: Any) -> tuple[Any, float]:
         scaled = check.Csr(np.ldexp(np.ldexp(wide.data, -half), half - exponent), x.indices, x.indptr, x.n_features)
     else:
         scaled = np.ldexp(np.ldexp(wide, -half), half - exponent)
-    return scaled, _squared_power(exponent)
+    return scaled, exponent
 
 
-def _squared_power(exponent: int) -> float:
-    """2**(2·exponent), infinite where that is more than a float64."""
-    try:
-        return math.ldexp(1.0, 2 * exponent)
-    except OverflowError:
-        return math.inf
+def _tree_pays(tree: cKDTree, n: int, p: int, k: int) -> bool:
+    """Whether the tree takes less time than all pairs: found out on a few rows.
+
+    What a query costs depends on the dimension of the data, not of the space that they lie in. Either way finds the
+    same neighbours, so it does not matter for the result that a clock decides.
+    """
+    rows = tree.data[:: max(1, n // _PROBED)]
+    started = thread_time()
+    tree.query(rows, min(k + 1 + _SPARE, n))
+    return thread_time() - started < len(rows) * n * (0.6 + 0.015 * p) * 1e-9
 
 
-def _tree_pays(n: int, p: int) -> bool:
-    """Whether the KD-tree is faster than all pairs, as measured on normal data; on real ones it pays a little longer.
-
-    A query visits about 2^p times as many points as it needs, until those are all there are."""
-    return p <= 2 or n > 60 * 1.75**p
-
-
-def _by_tree(x: np.ndarray, k: int, indices: np.ndarray, squares: np.ndarray, threads: int, tick: Any) -> bool:
-    """Fill the lists by a KD-tree; False where ties are so many that tiles are faster.
+def _by_tree(
+    x: np.ndarray, k: int, at_any_cost: bool, indices: np.ndarray, squares: np.ndarray, threads: int, tick: Any
+) -> bool:
+    """Fill the lists by a KD-tree; False where tiles are faster, because of dimensions or ties.
 
     The tree gives some of those that tie at its last place. Rows whose k-th distance is not below all that the tree
     left out are asked for again with twice the neighbours.
     """
-    n = len(x)
+    n, p = x.shape
+    if p > _MOST_COLUMNS and not at_any_cost:
+        return False
     data = np.ascontiguousarray(x, dtype=np.float64)
     tree = cKDTree(data, balanced_tree=False, compact_nodes=True)
-    rows, n_asked = np.arange(n), min(k + 1 + _SPARE, n)
+    if p > _FEW_COLUMNS and not at_any_cost and not _tree_pays(tree, n, p, k):
+        return False
+    rows, n_asked, step = np.arange(n), min(k + 1 + _SPARE, n), _PROBED
     while len(rows):
-        open_rows = []
-        for start in range(0, len(rows), _QUERY):
-            some = rows[start : start + _QUERY]
+        open_rows, start = [], 0
+        while start < len(rows):
+            began, some = perf_counter(), rows[start : start + step]
             distances, candidates = tree.query(data[some], n_asked, workers=threads)
             near, near_squares = np.empty((len(some), k), dtype=np.intc), np.empty((len(some), k))
             core.rank_dense(data, some, np.ascontiguousarray(candidates), near, near_squares, threads)
             indices[some], squares[some] = near, near_squares
             if n_asked < n:
                 open_rows.append(some[near_squares[:, -1] >= distances[:, -1] ** 2 * (1 - _TREE_ROUNDING)])
+            start += len(some)
             if tick is not None:
-                tick(n - len(rows) + start + len(some), n)
+                tick(n - len(rows) + start, n)
+            took = perf_counter() - began
+            step = min(2 * step, _MOST_QUERIES) if took < 0.05 else max(step // 2, 1) if took > 0.1 else step
         rows = np.concatenate(open_rows) if open_rows else rows[:0]
         n_asked = min(2 * n_asked, n)
         if len(rows) * n_asked * _TIES_COST > n * n and len(rows) * n_asked > 1 << 20:
@@ -236,17 +236,25 @@ def _symmetric(indices: np.ndarray, squares: np.ndarray, how: str) -> sparse.csr
     return edges
 
 
-def _weighted(pairs: sparse.csr_array, weight: Callable[[np.ndarray], Any]) -> sparse.csr_array:
+def _rbf(squares: np.ndarray, exponent: int, gamma: float) -> np.ndarray:
+    """exp(-gamma d²)."""
+    if exponent == 0:
+        return np.exp(-gamma * squares)
+    with np.errstate(over="ignore"):
+        return np.exp(-(np.ldexp(math.sqrt(gamma) * np.sqrt(squares), exponent) ** 2))
+
+
+def _weighted(pairs: sparse.csr_array, exponent: int, weight: Callable[[np.ndarray], Any]) -> sparse.csr_array:
     """The user's weights: asked for once an edge, so that they are symmetric."""
     upper = sparse.triu(pairs, format="coo")
-    given = np.asarray(weight(np.sqrt(upper.data)))
-    if given.shape != upper.data.shape:
-        raise ValueError(f"weight(d) gave an array of shape {given.shape} for distances of shape {upper.data.shape}")
+    distances = np.ldexp(np.sqrt(upper.data), exponent)
+    given = np.asarray(weight(distances))
+    if given.shape != distances.shape:
+        raise ValueError(f"weight(d) gave an array of shape {given.shape} for distances of shape {distances.shape}")
     values = check.targets(given, len(given), "weight(d)")
     bad = np.flatnonzero(values < 0)
     if len(bad):
-        distance = math.sqrt(upper.data[bad[0]])
-        raise ValueError(f"weight(d) must not be negative, got {values[bad[0]]} for the distance {distance}")
+        raise ValueError(f"weight(d) must not be negative, got {values[bad[0]]} for the distance {distances[bad[0]]}")
     half = sparse.coo_array((values, upper.coords), shape=pairs.shape).tocsr()
     both = (half + half.T).tocsr()
     both.eliminate_zeros()

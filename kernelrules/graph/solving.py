@@ -21,7 +21,6 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from kernelrules import parallel
 from kernelrules.core import multigrid as core
 from kernelrules.graph.multigrid import Cycle, Matrix, column_sums, factorise
 from kernelrules.results import Certificate
