@@ -61,6 +61,18 @@ def test_classes_are_one_column_each(problem, lam, normalised, n_classes):
     assert (result.labels == result.classes[result.values.argmax(axis=1)]).all()
 
 
+@given(problems(), lams, st.booleans(), st.booleans())
+def test_the_excess_is_a_fit_to_centred_targets(problem, lam, normalised, weighted):
+    W, labelled, rng = problem
+    y = rng.integers(3, size=len(labelled))
+    weight = rng.uniform(0.1, 3, size=len(labelled)) if weighted else np.ones(len(labelled))
+    result = graph.fit(W, y, lam, labelled, normalised=normalised, decide="excess", sample_weight=weight)
+    targets = (y[:, None] == result.classes).astype(float)
+    centred = oracle.fit(W, targets - np.average(targets, axis=0, weights=weight), lam, labelled, normalised, weight)
+    top = np.take_along_axis(centred, np.searchsorted(result.classes, result.labels)[:, None], 1)[:, 0]
+    np.testing.assert_allclose(top, centred.max(axis=1), atol=1e-7)
+
+
 @given(problems(), lams, st.booleans())
 def test_it_is_ridge_in_its_fourth_form(problem, lam, normalised):
     """f̂ = K(JK + λnI)⁻¹[y; 0] with K = (L + μI)⁻¹, as μ goes to 0."""

@@ -193,6 +193,7 @@ def test_lambdas_that_are_none(lam):
         ({"solver": "lu"}, "solver"),
         ({"unreached": "zero"}, "unreached"),
         ({"classify": "yes"}, "classify"),
+        ({"decide": "first"}, "decide"),
         ({"sample_weight": [-1.0, 1.0]}, "sample_weight"),
         ({"sample_weight": [0.0, 0.0]}, "sample_weight"),
         ({"sample_weight": [1.0]}, "sample_weight"),
@@ -219,8 +220,7 @@ def test_kinds_of_y():
         assert result.labels.shape == (20,)
     numbers = graph.fit(W, [1.0, 0.0, 1.0], 0.1, labelled)
     assert numbers.values.shape == (20,)
-    with pytest.raises(AttributeError, match="labels"):
-        _ = numbers.labels
+    assert numbers.labels is None
     np.testing.assert_array_equal(graph.fit(W, [1, 0, 1], 0.1, labelled, classify=False).values, numbers.values)
     assert list(graph.fit(W, [1.5, 0.0, 1.5], 0.1, labelled, classify=True).classes) == [0.0, 1.5]
     assert graph.fit(W, [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], 0.1, labelled).values.shape == (20, 2)

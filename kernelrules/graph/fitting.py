@@ -3,7 +3,7 @@
     min over f  (1/n) Σ_labelled (f_i - y_i)² + λ fᵀLf,     (J + λnL) f̂ = [y; 0]
 
 This is ridge regression in its fourth form, with the Laplacian in the place of the inverse kernel matrix. For classes
-each has a column of targets, 1 for its own points and 0 for others, and a point goes to the class of its largest value.
+each has a column of targets, 1 for its own points and 0 for others, all solved for together.
 
 The system has one solution exactly if every connected component holds a labelled point. Points of others have no
 answer, and get none. Edges too light for float64 to feel at either end do not connect.
@@ -63,6 +63,7 @@ def fit(
     *,
     normalised: bool = False,
     classify: bool | None = None,
+    decide: str = "largest",
     sample_weight: Any = None,
     unreached: str = "error",
     solver: str = "auto",
@@ -89,6 +90,10 @@ def fit(
         Whether L is the normalised Laplacian. It lets points of high degree differ more from their neighbours.
     classify : bool or None
         Whether y holds classes. None: floats are numbers to regress on, anything else is classes.
+    decide : "largest" or "excess"
+        Which class a point gets: that of its largest value, or of the largest value above what the class's share of
+        the labels alone would give. The values are drawn towards those shares, the more the larger `lam`: "excess" is
+        for classes that are well apart and labels whose numbers are an accident.
     sample_weight : array (n,), optional
         Weights of the labelled points; n is then their sum. A point of weight 0 counts as unlabelled.
     unreached : "error" or "nan"
@@ -139,6 +144,8 @@ def fit(
     strength = check.positive(lam, "lam")
     if unreached not in ("error", "nan"):
         raise ValueError(f'unreached must be "error" or "nan", got {unreached!r}')
+    if decide not in ("largest", "excess"):
+        raise ValueError(f'decide must be "largest" or "excess", got {decide!r}')
     if solver not in ("auto", "direct", "cg"):
         raise ValueError(f'solver must be "auto", "direct" or "cg", got {solver!r}')
     limit = check.positive(tol, "tol")
@@ -169,6 +176,7 @@ def fit(
     return GraphFit(
         values=values[:, 0] if classes is None and np.ndim(y) == 1 else values,
         classes=classes,
+        labels=None if classes is None else _labels(classes, values, targets, weight, decide),
         labelled=points,
         unreached=lost,
         residual=solution.residual,
@@ -219,6 +227,20 @@ def _targets(y: Any, n: int, m: int, classify: bool | None) -> tuple[np.ndarray 
     if array.ndim == 2:
         return None, np.asarray(check.matrix(y, "y", dtype=np.float64))
     return None, check.targets(y, n)[:, None]
+
+
+def _labels(
+    classes: np.ndarray, values: np.ndarray, targets: np.ndarray, weight: np.ndarray, decide: str
+) -> np.ndarray:
+    """The class of every point.
+
+    A fit to the shares of the classes at every label would be Σ_k f_k times the shares, by linearity."""
+    lost = np.isnan(values[:, 0])
+    score = np.where(lost[:, None], 0.0, values)
+    if decide == "excess":
+        score = score - score.sum(axis=1, keepdims=True) * ((weight @ targets) / weight.sum())
+    labels = classes[score.argmax(axis=1)]
+    return np.ma.array(labels, mask=lost) if lost.any() else labels
 
 
 # ---- components -------------------------------------------------------------------------------------------------

@@ -21,6 +21,8 @@ class GraphFit:
         Of one target; or a column for each target or class. NaN for points that no label reaches.
     classes : ndarray or None
         In ascending order; None for regression.
+    labels : ndarray (m,) or None
+        The class of every point; a masked array where points are unreached; None for regression.
     labelled : ndarray (n,)
         The labelled points.
     unreached : ndarray
@@ -37,21 +39,10 @@ class GraphFit:
 
     values: np.ndarray
     classes: np.ndarray | None
+    labels: np.ndarray | None
     labelled: np.ndarray
     unreached: np.ndarray = field(repr=False)
     residual: np.ndarray
     certificate: Certificate
     lam: float
     normalised: bool
-
-    @property
-    def labels(self) -> np.ndarray:
-        """The class of every point, that of its largest value: a masked array where points are unreached."""
-        if self.classes is None:
-            raise AttributeError("a fit to numbers has values, no labels")
-        reached = np.ones(len(self.values), dtype=bool)
-        reached[self.unreached] = False
-        codes = np.zeros(len(self.values), dtype=np.intp)
-        codes[reached] = self.values[reached].argmax(axis=1)
-        found = self.classes[codes]
-        return found if len(self.unreached) == 0 else np.ma.array(found, mask=~reached)
