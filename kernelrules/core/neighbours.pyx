@@ -4,16 +4,16 @@ Inner products are made tile by tile in cache. With them |x-z|² = |x|² + |z|²
 could be among the k nearest so far, rounding allowed for, has its distance made again from the differences x - z, in
 float64. That is what lists are kept by, in ascending order of (distance, index).
 
-Dense data: only tiles on or below the diagonal are made, each serves the lists of its rows and of its columns. Tiles
-are taken in rounds I + J ≡ r (mod number of tiles): in a round every block of rows occurs once, so threads never meet
-in a list. Sparse data: one row against all others.
+Dense data: only tiles on or below the diagonal are made, each serves the lists of its rows and of its columns. Rows are
+divided into blocks of some tiles, and pairs of blocks taken in rounds I + J ≡ r (mod number of blocks): in a round
+every block occurs once, so threads never meet in a list. Sparse data: one row against all others.
 
 Invariant: a list is the k smallest pairs (distance, index) whatever the order in which they came, so any number of
 threads, and any other way to find candidates, gives the same bits. A row is not its own neighbour; its duplicate is.
 """
 
 from cython.parallel cimport prange, threadid
-from libc.math cimport INFINITY
+from libc.math cimport INFINITY, sqrt
 from libc.stdint cimport uintptr_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memmove, memset
@@ -140,6 +140,22 @@ cdef void serve_tile(const Plan *plan, const Lists *lists, Py_ssize_t row, Py_ss
                 reaches[j] = reach_of(lists, j, work)
 
 
+cdef void serve_blocks(const Plan *plan, const Lists *lists, Py_ssize_t block, Py_ssize_t other, Py_ssize_t span,
+                       int level, real_t *work) noexcept nogil:
+    """All tiles of a pair of blocks of `span` tiles; of a block with itself those on or below the diagonal."""
+    cdef Py_ssize_t row, column
+    for row in range(block * span, min((block + 1) * span, plan.tiles_across)):
+        for column in range(other * span, min((other + 1) * span, row + 1 if block == other else plan.tiles_across)):
+            serve_tile(plan, lists, row, column, level, work)
+
+
+cdef Py_ssize_t tiles_in_block(Py_ssize_t n_tiles, Py_ssize_t p, int n_threads) noexcept nogil:
+    """Few blocks, since threads wait for each other after every round; but several pairs for each thread in a round,
+    and none that takes longer than some hundredths of a second, for the sake of signals."""
+    cdef Py_ssize_t quick = 1 + <Py_ssize_t> sqrt(25000.0 / (16 + p)) // 2
+    return max(<Py_ssize_t> 1, min(quick, n_tiles // (4 * n_threads)))
+
+
 def nearest_dense(const real_t[:, :] x, int[:, ::1] indices, double[:, ::1] squares, int n_threads, tick=None):
     """Fill row i of `indices` and `squares` with the k rows of x nearest to x_i, and their squared distances.
 
@@ -151,6 +167,7 @@ def nearest_dense(const real_t[:, :] x, int[:, ::1] indices, double[:, ::1] squa
     cdef kr_kernel spec
     cdef Py_ssize_t n = x.shape[0], p = x.shape[1], n_tiles = (n + TILE - 1) // TILE, itemsize = sizeof(real_t)
     cdef Py_ssize_t task = 0, last, round_end, step = n_threads, block, other, i
+    cdef Py_ssize_t span = tiles_in_block(n_tiles, p, n_threads), n_blocks = (n_tiles + span - 1) // span
     cdef int status, level = simd_level()
     cdef double half = shortened(0.5, min(p, <Py_ssize_t> DEPTH) + p // DEPTH, &x[0, 0])
     cdef double least = 2e-38 if real_t is float else 3e-308    # what underflow may hide
@@ -172,19 +189,19 @@ def nearest_dense(const real_t[:, :] x, int[:, ::1] indices, double[:, ::1] squa
         work = <real_t *> (<char *> plan.work + (ALIGNMENT - <uintptr_t> plan.work % ALIGNMENT))
     try:
         # Round 0 is the diagonal: where rows in order are near each other, lists are good before anything else comes.
-        while status == OK and task < n_tiles * (n_tiles + 1):
-            round_end = (task // n_tiles + 1) * n_tiles
+        while status == OK and task < n_blocks * (n_blocks + 1):
+            round_end = (task // n_blocks + 1) * n_blocks
             last = min(task + step, round_end)
             started = perf_counter()
             for i in prange(task, last, num_threads=plan.n_threads, schedule="dynamic", chunksize=1, nogil=True):
-                block = i % n_tiles
-                other = block if i < n_tiles else (i // n_tiles + n_tiles - block) % n_tiles
-                if i < n_tiles or block > other:
-                    serve_tile(&plan, &lists, block, other, level, work + threadid() * <Py_ssize_t> WORK)
+                block = i % n_blocks
+                other = block if i < n_blocks else (i // n_blocks + n_blocks - block) % n_blocks
+                if i < n_blocks or block > other:
+                    serve_blocks(&plan, &lists, block, other, span, level, work + threadid() * <Py_ssize_t> WORK)
             task, step = last, better_step(step, perf_counter() - started)
             PyErr_CheckSignals()
             if tick is not None:
-                tick(task, n_tiles * (n_tiles + 1))
+                tick(task, n_blocks * (n_blocks + 1))
     finally:
         free_plan(&plan)
         free(norms)
