@@ -23,3 +23,19 @@ static ptrdiff_t KR_NEAR_NAME(near)(const KR_REAL *sums, const KR_REAL *norms, c
     }
     return n_hits;
 }
+
+static double KR_NEAR_NAME(square)(const KR_REAL *x, const KR_REAL *z, ptrdiff_t p)
+{
+    double sums[KR_NEAR_LANES] = {0};
+    ptrdiff_t k = 0;
+    for (; k + KR_NEAR_LANES <= p; k += KR_NEAR_LANES)
+        for (int lane = 0; lane < KR_NEAR_LANES; lane++) {
+            double gap = (double)x[k + lane] - (double)z[k + lane];
+            sums[lane] += gap * gap;
+        }
+    for (int lane = 0; k + lane < p; lane++) {
+        double gap = (double)x[k + lane] - (double)z[k + lane];
+        sums[lane] += gap * gap;
+    }
+    return kr_near_total(sums);
+}

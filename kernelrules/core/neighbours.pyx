@@ -38,10 +38,14 @@ cdef extern from "near.h" nogil:
                          double reach, Py_ssize_t n, int *hits) noexcept
     Py_ssize_t kr_near_f(int level, const float *sums, const float *norms, const float *reaches, float norm,
                          float reach, Py_ssize_t n, int *hits) noexcept
+    double kr_square_d(int level, const double *x, const double *z, Py_ssize_t p) noexcept
+    double kr_square_f(int level, const float *x, const float *z, Py_ssize_t p) noexcept
+    double kr_near_total(const double *sums) noexcept
+    enum:
+        KR_NEAR_LANES
 
 cdef enum:
     NOBODY = 0x7fffffff         # index in a list that is not full
-    LANES = 8                   # sums of a distance, by column modulo LANES: dense and sparse rows add in one order
 
 cdef struct Lists:              # of all rows, k entries each
     int *indices
@@ -88,21 +92,11 @@ cdef double shortened(double share, Py_ssize_t n_terms, const real_t *example) n
     return share - share * (2 * n_terms + 32) * (1.2e-7 if real_t is float else 2.3e-16)
 
 
-cdef double square_between(const real_t *x, const real_t *z, Py_ssize_t p) noexcept nogil:
-    cdef double sums[LANES]
-    cdef double gap
-    cdef Py_ssize_t k, whole = p - p % LANES, lane
-    memset(sums, 0, sizeof(sums))
-    k = 0
-    while k < whole:
-        for lane in range(LANES):
-            gap = <double> x[k + lane] - <double> z[k + lane]
-            sums[lane] += gap * gap
-        k += LANES
-    for k in range(whole, p):
-        gap = <double> x[k] - <double> z[k]
-        sums[k - whole] += gap * gap
-    return ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]))
+cdef double square_between(int level, const real_t *x, const real_t *z, Py_ssize_t p) noexcept nogil:
+    if real_t is double:
+        return kr_square_d(level, x, z, p)
+    else:
+        return kr_square_f(level, x, z, p)
 
 
 # ---- dense rows ------------------------------------------------------------------------------------------------
@@ -133,7 +127,7 @@ cdef void serve_tile(const Plan *plan, const Lists *lists, Py_ssize_t row, Py_ss
             j = at.j0 + hits[h]
             if sums[hits[h]] - norms[j] + max(reaches[i], reaches[j]) < norms[i]:
                 continue                # the row's list has become better since
-            square = square_between(x + i * plan.x.stride, x + j * plan.x.stride, plan.n_features)
+            square = square_between(level, x + i * plan.x.stride, x + j * plan.x.stride, plan.n_features)
             if enters(lists, i, square, <int> j):
                 reaches[i] = reach_of(lists, i, work)
             if enters(lists, j, square, <int> i):
@@ -208,13 +202,14 @@ def nearest_dense(const real_t[:, :] x, int[:, ::1] indices, double[:, ::1] squa
     raise_for_status(status)
 
 
-cdef void rank_row(const real_t *x, Py_ssize_t stride, Py_ssize_t p, Py_ssize_t i, const Py_ssize_t *candidates,
-                   Py_ssize_t n_candidates, const Lists *lists, Py_ssize_t place) noexcept nogil:
+cdef void rank_row(int level, const real_t *x, Py_ssize_t stride, Py_ssize_t p, Py_ssize_t i,
+                   const Py_ssize_t *candidates, Py_ssize_t n_candidates, const Lists *lists,
+                   Py_ssize_t place) noexcept nogil:
     cdef Py_ssize_t c, j
     for c in range(n_candidates):
         j = candidates[c]
         if j != i:
-            enters(lists, place, square_between(x + i * stride, x + j * stride, p), <int> j)
+            enters(lists, place, square_between(level, x + i * stride, x + j * stride, p), <int> j)
 
 
 def rank_dense(const real_t[:, :] x, const Py_ssize_t[::1] rows, const Py_ssize_t[:, ::1] candidates,
@@ -223,13 +218,14 @@ def rank_dense(const real_t[:, :] x, const Py_ssize_t[::1] rows, const Py_ssize_
     cdef Lists lists
     cdef Py_ssize_t n_rows = rows.shape[0], p = x.shape[1], itemsize = sizeof(real_t), r
     cdef Py_ssize_t stride = max(x.strides[0] // itemsize, p)
+    cdef int level = simd_level()
     if n_rows == 0:
         return
     lists.indices, lists.squares, lists.k = &indices[0, 0], &squares[0, 0], indices.shape[1]
     with nogil:
         clear(&lists, n_rows)
         for r in prange(n_rows, num_threads=n_threads, schedule="static"):
-            rank_row(&x[0, 0], stride, p, rows[r], &candidates[r, 0], candidates.shape[1], &lists, r)
+            rank_row(level, &x[0, 0], stride, p, rows[r], &candidates[r, 0], candidates.shape[1], &lists, r)
 
 
 # ---- sparse rows -----------------------------------------------------------------------------------------------
@@ -239,7 +235,7 @@ cdef double square_between_sparse(const gram_csr.Rows *rows, Py_ssize_t i, Py_ss
     cdef const double *data = <const double *> rows.data
     cdef const int *columns = rows.indices
     cdef Py_ssize_t a = rows.indptr[i], a_end = rows.indptr[i + 1], b = rows.indptr[j], b_end = rows.indptr[j + 1]
-    cdef double sums[LANES]
+    cdef double sums[KR_NEAR_LANES]
     cdef double gap
     cdef int column
     memset(sums, 0, sizeof(sums))
@@ -254,8 +250,8 @@ cdef double square_between_sparse(const gram_csr.Rows *rows, Py_ssize_t i, Py_ss
             column, gap = columns[a], data[a] - data[b]
             a += 1
             b += 1
-        sums[column % LANES] += gap * gap
-    return ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]))
+        sums[column % KR_NEAR_LANES] += gap * gap
+    return kr_near_total(sums)
 
 
 cdef void serve_row(const gram_csr.Plan *plan, const Lists *lists, Py_ssize_t i, int level, double *work,
