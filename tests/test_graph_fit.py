@@ -157,6 +157,19 @@ def rings(n, seed=0):
     return np.c_[np.cos(angle), np.sin(angle)] * (1 + y[:, None]) + 0.1 * rng.normal(size=(n, 2)), y
 
 
+@pytest.mark.parametrize("lam", [1e-16, 1e-9, 1e-3, 1e4])
+def test_unlabelled_points_count_however_small_lambda(lam):
+    """Their equations are of the size of λ: a plain norm of the residual would not see them."""
+    X, _ = rings(3000)
+    W = graph.knn_graph(X, 10)
+    labelled = np.arange(0, 3000, 97)
+    y = X[labelled]
+    cg, direct = (graph.fit(W, y, lam, labelled, solver=s) for s in ("cg", "direct"))
+    assert cg.certificate.converged
+    assert direct.certificate.converged
+    np.testing.assert_allclose(cg.values, direct.values, atol=1e-6)
+
+
 @pytest.mark.parametrize("normalised", [False, True])
 @pytest.mark.parametrize("kind", ["plane", "many dimensions", "chain", "star", "far weights"])
 def test_conjugate_gradients_equal_the_factorisation(normalised, kind):

@@ -62,7 +62,7 @@ def test_knn_graph_refuses(arguments, error, says):
         graph.knn_graph(*arguments)
 
 
-@pytest.mark.parametrize("gamma", [0.0, -1.0, np.nan, np.inf, "wide", None])
+@pytest.mark.parametrize("gamma", [0.0, -1.0, np.nan, np.inf, "wide", None, np.ones(2)])
 def test_gammas_that_are_none(gamma):
     with pytest.raises((ValueError, TypeError), match="gamma"):
         graph.knn_graph(X, 2, "rbf", gamma=gamma)
@@ -161,6 +161,7 @@ def test_the_graph_is_not_written_to():
         ([1.0, 2.0, 3.0], [4, 3, 4], ValueError, "labelled holds 4 more than once, again at position 2"),
         ([1.0], [[0]], ValueError, "one-dimensional"),
         ([1.0], [0.0], TypeError, "indices or be a mask"),
+        ([1.0], np.ma.array([0, 1], mask=[0, 1]), ValueError, "masked"),
         ([1.0], np.ones(19, dtype=bool), ValueError, "mask of 19 points but W has 20"),
         ([1.0, 2.0], [0, 1, 2], ValueError, "y has 2 entries but 3 points are labelled"),
         ([1.0, 2.0, 3.0], [0, 1], ValueError, "y has 3 entries but 2 points are labelled"),

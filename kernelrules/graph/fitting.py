@@ -102,8 +102,8 @@ def fit(
         A sparse factorisation, whose time and memory explode on large graphs of points in more than two dimensions; or
         conjugate gradients, preconditioned by multigrid. "auto" factorises up to 1500 points.
     tol : float
-        Limit for |b - A f| / |b| of the system that is solved, for every column, and for the gap relative to the
-        objective at f = 0.
+        Limit for `|D⁻¹(b - A f)| / |D⁻¹b|` of the system A f = b that is solved, D the diagonal of A, for every column;
+        and for the gap relative to the objective at f = 0.
     max_iter : int or None
         Most steps of conjugate gradients; None: 1000.
     n_threads : int or None
@@ -191,6 +191,8 @@ def fit(
 
 def _points(labelled: Any, m: int) -> np.ndarray:
     """The labelled points' indices."""
+    if isinstance(labelled, np.ma.MaskedArray) and np.ma.is_masked(labelled):
+        raise ValueError("labelled has masked entries")
     array = np.asarray(labelled)
     if array.ndim != 1:
         raise ValueError(f"labelled must be one-dimensional, got shape {array.shape}")

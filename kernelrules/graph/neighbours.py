@@ -99,7 +99,8 @@ def knn_graph(
         raise ValueError(f'symmetrise must be "union" or "mutual", got {symmetrise!r}')
     if method not in ("auto", "tree", "tiles"):
         raise ValueError(f'method must be "auto", "tree" or "tiles", got {method!r}')
-    if gamma != "neighbours":
+    by_neighbours = isinstance(gamma, str) and gamma == "neighbours"
+    if not by_neighbours:
         RBF(gamma)  # refuses what is no gamma
     threads = parallel.n_threads_or_default(n_threads)
     tick = parallel.ticker(callback, "neighbours")
@@ -109,7 +110,7 @@ def knn_graph(
         pairs.data = np.ones(pairs.nnz)
         return pairs
     if weight == "rbf":
-        if gamma == "neighbours":
+        if by_neighbours:
             pairs.data = _rbf(pairs.data, 0, 1 / float(squares.mean() or 1.0))  # all duplicates: any scale will do
         else:
             pairs.data = _rbf(pairs.data, exponent, RBF(gamma).resolve_checked(x).gamma)

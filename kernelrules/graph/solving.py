@@ -29,7 +29,7 @@ __all__ = ["Problem", "Solution", "solve"]
 
 _DIRECT = 1500  # points up to which the factorisation is as fast, whatever the graph
 _RESTARTS = 5  # times that the residual is made anew from the solution
-_ROUNDING = 8 * np.finfo(np.float64).eps  # relative to |A||f|: a residual below it cannot be made smaller
+_ROUNDING = 16 * np.finfo(np.float64).eps  # of |f|: a residual over the diagonal that is smaller cannot be improved
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +60,7 @@ class Problem:
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """Values (m, K), the size of each column's residual relative to b, and what they are worth."""
+    """Values (m, K), the size of each column's residual relative to that of b, and what they are worth."""
 
     values: np.ndarray
     residual: np.ndarray
@@ -69,24 +69,44 @@ class Solution:
 
 def solve(problem: Problem, solver: str, tol: float, max_iter: int, n_threads: int, tick: Any) -> Solution:
     """Solve by factorisation ("direct"), conjugate gradients ("cg"), or whichever is faster ("auto")."""
-    a = Matrix.of(problem.matrix(), n_threads)
-    b = problem.weight[:, None] * problem.targets
-    if solver == "direct" or (solver == "auto" and a.n <= _DIRECT):
-        factors = factorise(a.scipy())
-        f = np.ascontiguousarray(factors.solve(b))
-        f += factors.solve(a.residual(f, b))  # one step of refinement
+    system = _System(problem, tol, n_threads)
+    if solver == "direct" or (solver == "auto" and system.a.n <= _DIRECT):
+        factors = factorise(system.a.scipy())
+        f = np.ascontiguousarray(factors.solve(system.b))
+        f += factors.solve(system.a.residual(f, system.b))  # one step of refinement
         iterations = 1
     else:
-        f, iterations = _conjugate_gradients(a, b, tol, max_iter, n_threads, tick)
-    r = a.residual(f, b)
-    size = np.sqrt(column_sums(b, b))
-    residual = np.sqrt(column_sums(r, r)) / np.where(size > 0, size, 1.0)
-    primal, gap, scale = _worth(problem, f, r)
-    small = _small_enough(a, f, r, size, tol)
-    certificate = Certificate(
-        primal, primal - gap, gap, float(residual.max()), iterations, bool(small.all() and gap <= tol * scale)
-    )
-    return Solution(f, residual, certificate)
+        f, iterations = _conjugate_gradients(system, max_iter, n_threads, tick)
+    r = system.a.residual(f, system.b)
+    residual = system.size(r) / np.where(system.scale > 0, system.scale, 1.0)
+    primal, gap, at_zero = _worth(problem, f, r)
+    done = system.is_small(system.size(r), f) and gap <= tol * at_zero
+    return Solution(f, residual, Certificate(primal, primal - gap, gap, float(residual.max()), iterations, done))
+
+
+class _System:
+    """A f = b, and when a residual is small.
+
+    Residuals are measured after division by the diagonal of A: what each row asks its own value to change by. So rows
+    of unlabelled points, which are of the size of λ, count as much as those of labelled ones."""
+
+    def __init__(self, problem: Problem, tol: float, n_threads: int):
+        self.a = Matrix.of(problem.matrix(), n_threads)
+        self.b = problem.weight[:, None] * problem.targets
+        self.inverse = 1 / self.a.scipy().diagonal()[:, None]
+        self.scale = self.size(self.b)
+        self.target = tol * self.scale
+
+    def size(self, r: np.ndarray) -> np.ndarray:
+        """Of each column."""
+        scaled = r * self.inverse
+        return np.sqrt(column_sums(scaled, scaled))
+
+    def is_small(self, size: np.ndarray, f: np.ndarray) -> bool:
+        """Whether all columns' residuals are within the tolerance, or within what rounding leaves."""
+        if (size <= self.target).all():
+            return True
+        return bool((size <= np.maximum(self.target, _ROUNDING * np.sqrt(column_sums(f, f)))).all())
 
 
 def _worth(problem: Problem, f: np.ndarray, r: np.ndarray) -> tuple[float, float, float]:
@@ -106,51 +126,37 @@ def _worth(problem: Problem, f: np.ndarray, r: np.ndarray) -> tuple[float, float
     return max(primal, 0.0), gap, at_zero
 
 
-def _small_enough(a: Matrix, f: np.ndarray, r: np.ndarray, size: np.ndarray, tol: float) -> np.ndarray:
-    """Whether a column's residual is within the tolerance, or within what rounding leaves."""
-    largest = 2 * float(a.scipy().diagonal().max())
-    reachable = _ROUNDING * largest * np.sqrt(column_sums(f, f))
-    return np.sqrt(column_sums(r, r)) <= np.maximum(tol * size, reachable)
-
-
-def _conjugate_gradients(
-    a: Matrix, b: np.ndarray, tol: float, max_iter: int, n_threads: int, tick: Any
-) -> tuple[np.ndarray, int]:
+def _conjugate_gradients(system: _System, max_iter: int, n_threads: int, tick: Any) -> tuple[np.ndarray, int]:
     """The solution and the number of steps; all columns at once, until the last one is done."""
-    cycle = Cycle(a, n_threads)
-    size = np.sqrt(column_sums(b, b))
-    f, r = np.zeros_like(b), b.copy()
-    done = 0
+    cycle = Cycle(system.a, n_threads)
+    f, r, done = np.zeros_like(system.b), system.b.copy(), 0
+    before = system.scale
     for _ in range(_RESTARTS):
-        before = column_sums(r, r)
-        done = _descend(a, cycle, f, r, tol * size, done, max_iter, tick)
-        r = a.residual(f, b)  # the steps have carried it along, and rounding with it
-        after = column_sums(r, r)
-        if done >= max_iter or _small_enough(a, f, r, size, tol).all() or (after > 0.25 * before).all():
+        done = _descend(system, cycle, f, r, done, max_iter, tick)
+        r = system.a.residual(f, system.b)  # the steps have carried it along, and rounding with it
+        after = system.size(r)
+        if done >= max_iter or system.is_small(after, f) or (after > 0.5 * before).all():
             break
+        before = after
     return f, done
 
 
-def _descend(
-    a: Matrix, cycle: Cycle, f: np.ndarray, r: np.ndarray, target: np.ndarray, done: int, max_iter: int, tick: Any
-) -> int:
+def _descend(system: _System, cycle: Cycle, f: np.ndarray, r: np.ndarray, done: int, max_iter: int, tick: Any) -> int:
     """Steps from f, whose residual is r, in place; the number of steps so far."""
     z = cycle(r)
     p, nothing = z.copy(), np.zeros_like(r)
     rz = column_sums(r, z)
     while done < max_iter:
-        q = a.residual(p, nothing)  # -A·p
+        q = system.a.residual(p, nothing)  # -A·p
         curvature = -column_sums(p, q)
         step = np.divide(rz, curvature, out=np.zeros_like(rz), where=curvature > 0)
         f += step * p
         r += step * q
         done += 1
-        now = np.sqrt(column_sums(r, r))
+        now = system.size(r)
         if tick is not None:
-            tick(done, max_iter, float((now / np.where(target > 0, target, 1.0)).max()))
-        if (now <= target).all():
-            break
-        if done % 16 == 0 and (now <= _ROUNDING * np.sqrt(column_sums(f, f)) * 2 * a.scipy().diagonal().max()).all():
+            tick(done, max_iter, float((now / np.where(system.target > 0, system.target, 1.0)).max()))
+        if system.is_small(now, f):
             break
         z = cycle(r)
         new = column_sums(r, z)

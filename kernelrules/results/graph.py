@@ -28,7 +28,7 @@ class GraphFit:
     unreached : ndarray
         Points in components without a label, ascending.
     residual : ndarray (K,)
-        Of each column, |b - A f| / |b| for the system A f = b that was solved.
+        Of each column, `|D⁻¹(b - A f)| / |D⁻¹b|` for the system A f = b that was solved, D the diagonal of A.
     certificate : Certificate
         Of all columns together: `primal` is the objective, `kkt` the largest residual.
     lam : float
