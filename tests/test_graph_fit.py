@@ -107,13 +107,47 @@ def test_the_gap_bounds_the_distance_to_the_best(problem, lam, normalised, weigh
     f = exact.values + rng.normal(size=exact.values.shape) * 10.0**-steps
     A = setup.matrix()
     r = setup.weight[:, None] * setup.targets - A @ f
-    primal, gap, at_zero = solving._worth(setup, f, r)
+    primal, gap, at_zero = solving._worth(setup, setup.forest, f, r)
+    heavy = solving._heavy_forest(setup)
+    assert sorted(heavy[0]) == list(range(len(W)))
+    assert all(heavy[2][i] == W[i, heavy[1][i]] > 0 for i in range(len(W)) if heavy[1][i] >= 0)
     truth = oracle.objective(W, f, y, lam, labelled, normalised, weight)
     np.testing.assert_allclose(primal, truth, rtol=1e-7, atol=1e-9 * (1 + lam) * (y**2).sum())
-    assert gap >= (truth - best) * (1 - 1e-6) - 1e-9 * (1 + lam) * (y**2).sum()
+    for bound in (gap, solving._worth(setup, heavy, f, r)[1]):
+        assert bound >= (truth - best) * (1 - 1e-6) - 1e-9 * (1 + lam) * (y**2).sum()
     np.testing.assert_allclose(at_zero, oracle.objective(W, 0 * f, y, lam, labelled, normalised, weight))
     np.testing.assert_allclose(exact.certificate.primal, best, rtol=1e-6, atol=1e-9 * (1 + lam) * (y**2).sum())
     assert 0 <= exact.certificate.gap <= 1e-8 * max(at_zero, 1e-300)
+
+
+def test_light_edges_do_not_spoil_the_gap():
+    """Paths of few steps lead over edges of nearly no weight; heavier detours make the bound tight."""
+    rng = np.random.default_rng(0)
+    W = graph.knn_graph(rng.normal(size=(6000, 2)), 10, "rbf", gamma=60.0)
+    result = graph.fit(W, np.arange(30.0), 0.1, np.arange(30), unreached="nan", solver="cg")
+    assert result.certificate.converged
+    assert result.certificate.gap < 1e-8 * result.certificate.primal
+
+
+@pytest.mark.parametrize("unit", [1e-250, 1e-30, 1e140])
+@pytest.mark.parametrize("solver", ["direct", "cg"])
+def test_units_of_the_targets(unit, solver):
+    X, _ = rings(600)
+    W, y = graph.knn_graph(X, 12), np.array([1.0, -2.0, 3.0, 5.0])
+    base, scaled = (graph.fit(W, y * u, 0.1, [0, 1, 2, 3], solver=solver) for u in (1.0, unit))
+    np.testing.assert_allclose(scaled.values / unit, base.values, rtol=1e-7)
+    assert scaled.certificate.converged
+
+
+def test_many_columns():
+    X, _ = rings(2000)
+    W, labelled = graph.knn_graph(X, 12), np.arange(40)
+    seen = []
+    many = graph.fit(W, np.arange(40), 0.1, labelled, solver="cg", callback=seen.append)
+    wanted = graph.fit(W, np.arange(40), 0.1, labelled, solver="direct")
+    np.testing.assert_allclose(many.values, wanted.values, atol=1e-8)
+    assert [p.done for p in seen] == sorted(p.done for p in seen)
+    assert max(p.fraction for p in seen) <= 1
 
 
 def test_too_few_steps_are_told():

@@ -208,6 +208,8 @@ def test_fit_refuses_options(options, says):
 
 
 def test_what_overflows_is_refused():
+    with pytest.raises(ValueError, match="squares overflow"):
+        graph.fit(W, [1e200, 2.0], 0.1, [0, 1])
     with pytest.raises(ValueError, match="overflows"):
         graph.fit(W * 1e300, [1.0, 2.0], 1e10, [0, 1])
 

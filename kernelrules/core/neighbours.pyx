@@ -76,6 +76,12 @@ cdef bint enters(const Lists *lists, Py_ssize_t i, double square, int j) noexcep
     return True
 
 
+cdef bint has_better(const Lists *lists, Py_ssize_t i, Py_ssize_t j) noexcept nogil:
+    """Whether the list of row i is full of duplicates of it that come before j: no distance lets j in."""
+    cdef Py_ssize_t last = i * lists.k + lists.k - 1
+    return lists.squares[last] == 0 and lists.indices[last] < j
+
+
 cdef real_t reach_of(const Lists *lists, Py_ssize_t i, const real_t *example) noexcept nogil:
     """Half the largest square of the list, rounded up."""
     return <real_t> (lists.squares[i * lists.k + lists.k - 1] * (0.5 + (1e-6 if real_t is float else 1e-15)))
@@ -127,6 +133,8 @@ cdef void serve_tile(const Plan *plan, const Lists *lists, Py_ssize_t row, Py_ss
             j = at.j0 + hits[h]
             if sums[hits[h]] - norms[j] + max(reaches[i], reaches[j]) < norms[i]:
                 continue                # the row's list has become better since
+            if has_better(lists, i, j) and has_better(lists, j, i):
+                continue
             square = square_between(level, x + i * plan.x.stride, x + j * plan.x.stride, plan.n_features)
             if enters(lists, i, square, <int> j):
                 reaches[i] = reach_of(lists, i, work)

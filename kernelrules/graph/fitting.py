@@ -165,10 +165,11 @@ def fit(
     rank[order] = np.arange(len(order))
     forest = (np.arange(len(order)), np.where(before[order] < 0, -1, rank[before[order]]), edge[order])
     kept = rank[points] >= 0
+    unit = _unit(targets)
     problem = _problem(
-        _part(w, order), rank[points[kept]], targets[kept], weight[kept], strength, bool(normalised), forest
+        _part(w, order), rank[points[kept]], targets[kept] / unit, weight[kept], strength, bool(normalised), forest
     )
-    solution = solve(problem, solver, limit, most, threads, tick)
+    solution = solve(problem, solver, limit, most, threads, tick).scaled(unit)
     if not solution.certificate.converged:
         _warn(solution.certificate, limit)
     values = np.full((m, targets.shape[1]), np.nan)
@@ -231,6 +232,14 @@ def _targets(y: Any, n: int, m: int, classify: bool | None) -> tuple[np.ndarray 
     return None, check.targets(y, n)[:, None]
 
 
+def _unit(targets: np.ndarray) -> float:
+    """A power of two of the size of the targets: in its units sums of squares neither overflow nor vanish."""
+    largest = float(np.abs(targets).max(initial=0.0))
+    if largest > 1e150:
+        raise ValueError(f"y holds numbers as large as {largest:.3g}, whose squares overflow: use smaller units")
+    return math.ldexp(1.0, max(math.frexp(largest)[1], -1000)) if largest > 0 else 1.0
+
+
 def _labels(
     classes: np.ndarray, values: np.ndarray, targets: np.ndarray, weight: np.ndarray, decide: str
 ) -> np.ndarray:
@@ -276,7 +285,7 @@ def _problem(
     if not math.isfinite(most) or not np.isfinite(full_targets * full_weight[:, None]).all():
         raise ValueError(f"lam ({lam:g}) times the weights overflows float64: use smaller units")
     own = np.where(degree > 0, degree, 1.0) if normalised else np.ones(m)
-    return Problem(laplacian_of(w, normalised), own, full_weight, full_targets, lam, forest)
+    return Problem(laplacian_of(w, normalised), own, full_weight, full_targets, lam, w, forest)
 
 
 def _warn(certificate: Any, tol: float) -> None:

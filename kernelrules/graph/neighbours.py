@@ -28,7 +28,7 @@ from kernelrules.kernels import RBF
 
 __all__ = ["knn_graph"]
 
-_FEW_COLUMNS, _MOST_COLUMNS = 2, 20  # with so few the tree always pays, with more than that hardly ever
+_MOST_COLUMNS = 20  # beyond which the tree hardly ever pays
 _PROBED = 100  # rows that tell how long the tree takes
 _MOST_QUERIES = 1 << 15  # rows that the tree is asked for at a time: as many as it answers in a twentieth of a second
 _SPARE = 2  # neighbours asked for beyond k: shows whether the last one has ties
@@ -170,8 +170,8 @@ def _in_range(x: Any) -> tuple[Any, int]:
 def _tree_pays(tree: cKDTree, n: int, p: int, k: int) -> bool:
     """Whether the tree takes less time than all pairs: found out on a few rows.
 
-    What a query costs depends on the dimension of the data, not of the space that they lie in. Either way finds the
-    same neighbours, so it does not matter for the result that a clock decides.
+    What a query costs depends on the dimension of the data, not of the space that they lie in, and on duplicates. Either
+    way finds the same neighbours, so it does not matter for the result that a clock decides.
     """
     rows = tree.data[:: max(1, n // _PROBED)]
     started = thread_time()
@@ -192,7 +192,7 @@ def _by_tree(
         return False
     data = np.ascontiguousarray(x, dtype=np.float64)
     tree = cKDTree(data, balanced_tree=False, compact_nodes=True)
-    if p > _FEW_COLUMNS and not at_any_cost and not _tree_pays(tree, n, p, k):
+    if not at_any_cost and not _tree_pays(tree, n, p, k):
         return False
     rows, n_asked, step = np.arange(n), min(k + 1 + _SPARE, n), _PROBED
     while len(rows):
