@@ -170,8 +170,8 @@ def _in_range(x: Any) -> tuple[Any, int]:
 def _tree_pays(tree: cKDTree, n: int, p: int, k: int) -> bool:
     """Whether the tree takes less time than all pairs: found out on a few rows.
 
-    What a query costs depends on the dimension of the data, not of the space that they lie in, and on duplicates. Either
-    way finds the same neighbours, so it does not matter for the result that a clock decides.
+    What a query costs depends on the dimension of the data, not of the space that they lie in, and on duplicates.
+    Either way finds the same neighbours, so it does not matter for the result that a clock decides.
     """
     rows = tree.data[:: max(1, n // _PROBED)]
     started = thread_time()
