@@ -48,6 +48,8 @@ MODULES = [
     "core.smo_source",
     "core.apply",
     "core.cholesky",
+    "core.neighbours",
+    "core.multigrid",
     "core.presort",
     "core.absolute",
     "core.levels",

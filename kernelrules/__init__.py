@@ -5,6 +5,8 @@
 Submodules: `kernels` (kernels, Gram matrices, feature maps), `svm` (support vector machines), `tree` (decision
 trees), `losses`, `erm` (regularised risk), `bounds` (of what was learned), `datasets`. `cython_api` is the surface for
 other compiled code, with `get_include()` for its header.
+trees), `graph` (learning on graphs), `datasets`. `cython_api` is the surface for other compiled code, with
+`get_include()` for its header.
 """
 
 from importlib import metadata as _metadata
@@ -12,6 +14,7 @@ from pathlib import Path as _Path
 
 try:
     from kernelrules import bounds, datasets, erm, kernels, losses, svm, tree
+    from kernelrules import datasets, graph, kernels, svm, tree
 except ModuleNotFoundError as _error:
     if _error.name is None or not _error.name.startswith("kernelrules."):
         raise
@@ -37,6 +40,7 @@ __all__ = [
     "erm",
     "get_include",
     "gram",
+    "graph",
     "kernels",
     "losses",
     "svm",

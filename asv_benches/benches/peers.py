@@ -4,6 +4,9 @@
 
 --only takes names of groups (gram, svm, ...), and parts of cases' names: a case is measured if its group is named, or
 no group is, and if it has one of the parts in its name, or none is given. `--only svm spam MNIST` is an example.
+--only takes names of groups (gram, svm, tree, graph), and parts of cases' names: a case is measured if its group is
+named, or no group is, and if it has one of the parts in its name, or none is given. `--only svm spam MNIST` is an
+example.
 
 How it measures. All contenders of a row run in turn, round after round, on two threads, for trees on one; the best of
 its rounds counts. OpenBLAS's and OpenMP's threads keep spinning for some tens of milliseconds after a call and would
@@ -24,6 +27,8 @@ from . import peers_erm, peers_gram, peers_svm, peers_tree
 from ._peers import announce, facts, formatted
 
 GROUPS = {"gram": peers_gram, "svm": peers_svm, "tree": peers_tree, "erm": peers_erm}
+from . import peers_gram, peers_graph, peers_svm, peers_tree
+GROUPS = {"gram": peers_gram, "svm": peers_svm, "tree": peers_tree, "graph": peers_graph}
 
 
 def main():

@@ -6,6 +6,7 @@ from kernelrules.core.types cimport real_t
 
 
 cdef enum:
+    DISTANCE = -1               # squared distances: no kernel, but what RBF matrices of several gammas are made of
     TILE = 240                  # rows and columns of a tile, a multiple of every sliver: 460 kB in float64
     DEPTH = 64                  # features whose products are summed at a time: partial sums keep rounding small
     WORK = TILE * (2 * TILE + 2 * DEPTH)    # numbers that a thread works in: two tiles, two packed operands

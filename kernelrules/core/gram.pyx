@@ -37,7 +37,6 @@ cdef extern from "Python.h":
     int PyErr_CheckSignals() except -1
 
 cdef enum:
-    DISTANCE = -1               # squared distances: no kernel, but what RBF matrices of several gammas are made of
     DIFFERENCE_DEPTH = 32       # the same for differences, whose terms are all positive
     LONG = 1024                 # features after which a new tile of partial sums is begun, a multiple of both
     CENTRE_ROWS = 512           # rows that decide the centre: it has to be near, not exact

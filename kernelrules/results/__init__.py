@@ -1,6 +1,7 @@
 """What fits return: frozen dataclasses of arrays. Everything after a fit is a function of one of these.
 
 One file a family: certificate.py, svm.py, tree.py, erm.py, bounds.py.
+One file a family: certificate.py, graph.py, svm.py, tree.py.
 """
 
 from kernelrules.results.bounds import Bound, Estimate
@@ -21,3 +22,5 @@ __all__ = [
     "Tree",
     "TuneResult",
 ]
+from kernelrules.results.graph import GraphFit
+__all__ = ["CalibratedSVM", "Certificate", "GraphFit", "SVMModel", "Slacks", "Surrogates", "Tree", "TuneResult"]

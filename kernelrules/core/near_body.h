@@ -1,0 +1,41 @@
+/* One level and one type of near.h. Included by near.h only. */
+
+static ptrdiff_t KR_NEAR_NAME(near)(const KR_REAL *sums, const KR_REAL *norms, const KR_REAL *reaches, KR_REAL norm,
+                                    KR_REAL reach, ptrdiff_t n, int *hits)
+{
+    ptrdiff_t n_hits = 0, j0 = 0;
+    for (; j0 < n; j0 += KR_NEAR_LOOK) {
+        ptrdiff_t width = n - j0 < KR_NEAR_LOOK ? n - j0 : KR_NEAR_LOOK;
+        int any = 0;
+        if (width == KR_NEAR_LOOK) {
+            for (ptrdiff_t j = 0; j < KR_NEAR_LOOK; j++) {
+                KR_REAL wider = reaches[j0 + j] > reach ? reaches[j0 + j] : reach;
+                any |= (sums[j0 + j] - norms[j0 + j]) + wider >= norm;
+            }
+            if (!any)
+                continue;
+        }
+        for (ptrdiff_t j = j0; j < j0 + width; j++) {
+            KR_REAL wider = reaches[j] > reach ? reaches[j] : reach;
+            if ((sums[j] - norms[j]) + wider >= norm)
+                hits[n_hits++] = (int)j;
+        }
+    }
+    return n_hits;
+}
+
+static double KR_NEAR_NAME(square)(const KR_REAL *x, const KR_REAL *z, ptrdiff_t p)
+{
+    double sums[KR_NEAR_LANES] = {0};
+    ptrdiff_t k = 0;
+    for (; k + KR_NEAR_LANES <= p; k += KR_NEAR_LANES)
+        for (int lane = 0; lane < KR_NEAR_LANES; lane++) {
+            double gap = (double)x[k + lane] - (double)z[k + lane];
+            sums[lane] += gap * gap;
+        }
+    for (int lane = 0; k + lane < p; lane++) {
+        double gap = (double)x[k + lane] - (double)z[k + lane];
+        sums[lane] += gap * gap;
+    }
+    return kr_near_total(sums);
+}

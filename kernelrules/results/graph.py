@@ -1,0 +1,48 @@
+"""What fits on graphs return."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from kernelrules.results.certificate import Certificate
+
+__all__ = ["GraphFit"]
+
+
+@dataclass(frozen=True, eq=False)
+class GraphFit:
+    """Values of all m points of a graph.
+
+    Attributes
+    ----------
+    values : ndarray (m,) or (m, K)
+        Of one target; or a column for each target or class. NaN for points that no label reaches.
+    classes : ndarray or None
+        In ascending order; None for regression.
+    labels : ndarray (m,) or None
+        The class of every point; a masked array where points are unreached; None for regression.
+    labelled : ndarray (n,)
+        The labelled points.
+    unreached : ndarray
+        Points in components without a label, ascending.
+    residual : ndarray (K,)
+        Of each column, `|D⁻¹(b - A f)| / |D⁻¹b|` for the system A f = b that was solved, D the diagonal of A.
+    certificate : Certificate
+        Of all columns together: `primal` is the objective, `kkt` the largest residual.
+    lam : float
+        The λ of the fit.
+    normalised : bool
+        Whether the Laplacian was the normalised one.
+    """
+
+    values: np.ndarray
+    classes: np.ndarray | None
+    labels: np.ndarray | None
+    labelled: np.ndarray
+    unreached: np.ndarray = field(repr=False)
+    residual: np.ndarray
+    certificate: Certificate
+    lam: float
+    normalised: bool
