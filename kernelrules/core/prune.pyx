@@ -227,10 +227,10 @@ def node_losses(Loss kind, const int64_t[::1] leaves, const int64_t[::1] parent,
 
 def held_out(Loss kind, const int64_t[::1] leaves, const int64_t[::1] first, const int64_t[::1] last,
              const int64_t[::1] above, const double[:, ::1] values, const int64_t[::1] labels, const double[:, ::1] y,
-             const double[::1] weight, double[:, ::1] sums):
+             const double[::1] weight, double unit, double[:, ::1] sums):
     """Add to sums[0, k] and sums[1, k] the rows' weighted losses and squared losses under tree k less those under tree
-    k - 1: cumulative sums are those of the trees. Of infinite losses the weight goes to sums[2]. `first`, `last` and
-    `above` come from `spans`."""
+    k - 1, in units of losses: cumulative sums are those of the trees. Of infinite losses the weight goes to sums[2].
+    `first`, `last` and `above` come from `spans`."""
     cdef Py_ssize_t n = leaves.shape[0], n_nodes = first.shape[0], d = values.shape[1], i, batch, start = 0
     cdef Py_ssize_t n_trees = sums.shape[1]
     cdef bint by_class = kind == TABLE
@@ -252,19 +252,19 @@ def held_out(Loss kind, const int64_t[::1] leaves, const int64_t[::1] first, con
                 if not by_class:
                     target = &y[i, 0]
                 add_row(kind, leaves[i], &first[0], &last[0], &above[0], &values[0, 0], target,
-                        labels[i] if by_class else 0, d, weight[i], &sums[0, 0], n_trees)
+                        labels[i] if by_class else 0, d, weight[i], unit, &sums[0, 0], n_trees)
         PyErr_CheckSignals()
         start = batch
 
 
 cdef inline void add_row(Loss kind, int64_t node, const int64_t *first, const int64_t *last, const int64_t *above,
                          const double *values, const double *y, int64_t label, Py_ssize_t d, double weight,
-                         double *sums, Py_ssize_t n_trees) noexcept nogil:
+                         double unit, double *sums, Py_ssize_t n_trees) noexcept nogil:
     """Go up from a leaf, and add what each node says for the trees that it is a leaf of."""
     cdef double loss
     while node >= 0:
         if first[node] < last[node]:
-            loss = loss_of(kind, values + node * d, y, label, d)
+            loss = loss_of(kind, values + node * d, y, label, d) / unit
             if loss < INFINITY:
                 add_span(sums, first[node], last[node], weight * loss)
                 add_span(sums + n_trees, first[node], last[node], weight * loss * loss)

@@ -31,7 +31,19 @@ def require_tree(tree: Any) -> Tree:
         raise ValueError(
             'the tree has linear models in its leaves, and its other nodes have none: grow it with leaf="constant"'
         )
+    if not _is_ordered(tree):
+        raise ValueError("the tree's arrays do not describe a tree whose nodes are in depth-first order")
     return tree
+
+
+def _is_ordered(tree: Tree) -> bool:
+    """Whether the arrays are of one length and children come after their parents: nothing leads out of them."""
+    n, inner = len(tree.left), np.flatnonzero(tree.left >= 0)
+    if n == 0 or any(len(array) != n for array in (tree.right, tree.value, tree.weight, tree.impurity)):
+        return False
+    left, right = tree.left[inner], tree.right[inner]
+    beside = (left == inner + 1).all() and (right > left).all() and (right < n).all()
+    return bool(beside and np.array_equal(np.flatnonzero(tree.right >= 0), inner))
 
 
 def require_classes(tree: Any, what: str) -> Tree:

@@ -104,8 +104,18 @@ def cross_validate(
     options |= {"n_threads": n_threads, "rng": seed}
     numbers = _folds_of(folds, data, draws, stratified, groups)
     prices = np.append(np.sqrt(path.alphas[:-1]) * np.sqrt(path.alphas[1:]), np.inf)
+    unit = _unit(path.risk[-1])
     tasks = (
-        (data.take(numbers != fold), data.take(numbers == fold), len(data.classes), prices, path.loss, measure, options)
+        (
+            data.take(numbers != fold),
+            data.take(numbers == fold),
+            len(data.classes),
+            prices,
+            path.loss,
+            measure,
+            unit,
+            options,
+        )
         for fold in range(numbers.max() + 1)
     )
     if executor is None:
@@ -118,9 +128,9 @@ def cross_validate(
         sums = parallel.run(_held_out_sums, list(tasks), executor)
     sums = np.array(sums)
     weights = np.bincount(numbers, data.weight)
-    error, se = _summary(sums.sum(axis=0), weights.sum())
+    error, se = (unit * mean for mean in _summary(sums.sum(axis=0), weights.sum()))
     with np.errstate(divide="ignore", invalid="ignore"):
-        fold_error = np.where(sums[:, 2] > 0, np.inf, sums[:, 0] / weights[:, None])
+        fold_error = np.where(sums[:, 2] > 0, np.inf, unit * sums[:, 0] / weights[:, None])
     simplest_first = selection.pick(error[::-1], se[::-1], rule)
     chosen = len(error) - 1 - simplest_first
     return PruneCV(
@@ -155,6 +165,11 @@ def _folds_of(folds: Any, data: _Data, draws: np.random.Generator, stratified: A
         raise ValueError("groups and the folds of all rows were both given")
     strata = data.y if stratified and len(data.classes) else None
     return selection.fold_numbers(folds, len(data.weight), strata, draws, groups)
+
+
+def _unit(risk: float) -> float:
+    """A power of two near the risk of the root: squares of losses then neither overflow nor vanish."""
+    return float(np.ldexp(1.0, np.frexp(risk)[1])) if risk > 0 else 1.0
 
 
 def _summary(sums: np.ndarray, weight: float) -> tuple[np.ndarray, np.ndarray]:
@@ -194,15 +209,22 @@ class _Data:
 
 
 def _held_out_sums(
-    train: tuple, held: tuple, n_classes: int, prices: np.ndarray, loss: str, measure: str, options: dict[str, Any]
+    train: tuple,
+    held: tuple,
+    n_classes: int,
+    prices: np.ndarray,
+    loss: str,
+    measure: str,
+    unit: float,
+    options: dict[str, Any],
 ) -> np.ndarray:
-    """Sums over the held-out rows of loss, squared loss, and weight with infinite loss, (3, n_trees)."""
+    """Sums over the held-out rows of loss and squared loss in units, and weight with infinite loss, (3, n_trees)."""
     X, y, weight = train
     grown = trees.grow(X, y, sample_weight=None if (weight == 1).all() else weight, **options)
     cuts = cost_complexity_path(grown, loss=loss).cut
     values = _losses_by_class(grown, n_classes, measure) if n_classes else grown.value.reshape(grown.n_nodes, -1)
     if grown.missing == "fractional" and read_with_missing(grown, held[0])[1].any():
-        return _sums_of_mixtures(grown, cuts, held, n_classes, prices, measure)
+        return _sums_of_mixtures(grown, cuts, held, n_classes, prices, measure, unit)
     kind = core.Loss.TABLE if n_classes else LOSSES[measure]
     leaves = trees.apply(grown, held[0], n_threads=options["n_threads"])
     first, last, above = (np.empty(grown.n_nodes, dtype=np.int64) for _ in range(3))
@@ -210,7 +232,7 @@ def _held_out_sums(
     sums = np.zeros((3, len(prices) + 1))
     labels = held[1].astype(np.int64) if n_classes else np.zeros(0, dtype=np.int64)
     targets = np.zeros((0, 1)) if n_classes else np.ascontiguousarray(held[1].reshape(len(leaves), -1))
-    core.held_out(kind, leaves, first, last, above, np.ascontiguousarray(values), labels, targets, held[2], sums)
+    core.held_out(kind, leaves, first, last, above, np.ascontiguousarray(values), labels, targets, held[2], unit, sums)
     return np.cumsum(sums[:, :-1], axis=1)
 
 
@@ -224,7 +246,7 @@ def _losses_by_class(grown: Tree, n_classes: int, measure: str) -> np.ndarray:
 
 
 def _sums_of_mixtures(
-    grown: Tree, cuts: np.ndarray, held: tuple, n_classes: int, prices: np.ndarray, measure: str
+    grown: Tree, cuts: np.ndarray, held: tuple, n_classes: int, prices: np.ndarray, measure: str, unit: float
 ) -> np.ndarray:
     """The same where fractions of rows come to several leaves: every pruned tree predicts by itself."""
     X, y, weight = held
@@ -233,7 +255,7 @@ def _sums_of_mixtures(
     for k, price in enumerate(prices):
         gone = cuts <= price
         if before is None or (gone != before).any():
-            before, losses = gone, _row_losses(cut(grown, gone), X, y, n_classes, measure)
+            before, losses = gone, _row_losses(cut(grown, gone), X, y, n_classes, measure) / unit
         endless = np.isinf(losses)
         finite = np.where(endless, 0.0, losses)
         sums[:, k] = weight @ finite, weight @ finite**2, weight @ endless

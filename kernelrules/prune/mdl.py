@@ -6,7 +6,7 @@ what it saves in labels is more than what it takes to send. The code of a node:
     1 bit                    leaf or split
     log2 p                   the column of a split
     log2(n - 1)              its threshold: one of the gaps between n values
-    log2(2^(q-1) - 1)        its subset of q categories that occur in the node
+    log2(2^(q-1) - 1)        its subset of the q categories that occur in the node (nothing where there is one choice)
     log2 (n+K-1 over K-1)    in a leaf, how many rows are of each of the K classes
     log2 n! / (n1! ... nK!)  and which
 
