@@ -6,7 +6,7 @@ Everybody grows a tree, computes its complexity path, and cross-validates the si
   that R's system.time takes of this call alone, with the data in memory. "as it comes" is the call with its defaults:
   cp = 0.01, so that most of the tree is never grown, and surrogates.
 - scikit-learn has the path, by impurity, and trees pruned with one alpha, but no cross-validation of a path. "grid" is
-  what its manual leads to: cost_complexity_pruning_path on all rows, then for the geometric mean of every two neighbours
+  what its manual leads to: cost_complexity_pruning_path on all rows; then, for the geometric mean of two neighbours,
   the score of DecisionTreeClassifier(ccp_alpha=mean) in every fold: a growth for each fold and each alpha. It is timed
   on every STEP-th alpha, and the time multiplied: growing does not depend on alpha. "growths" is what nobody can beat
   with its trees: a growth for each fold and one for all rows, and neither a path nor a prediction.
