@@ -93,7 +93,7 @@ def raised(
                 stack.append((node, False))
             else:
                 node.errors = as_tree
-    return _finished(tree, root)
+    return _finished(tree, root, rows)
 
 
 class _Rows:
@@ -165,7 +165,7 @@ class _Rows:
         return total
 
 
-def _finished(tree: Tree, root: _Node) -> Tree:
+def _finished(tree: Tree, root: _Node, rows: _Rows) -> Tree:
     """The arrays of the tree in the making."""
     order: list[_Node] = []
     stack = [root]
@@ -187,4 +187,30 @@ def _finished(tree: Tree, root: _Node) -> Tree:
     loss, inner = weight * impurity, left >= 0
     gain = np.where(inner, (loss - loss[left] - loss[right]) / weight[0], 0.0)
     n_samples = np.array([len(node.rows) for node in order]).astype(tree.n_samples.dtype)
-    return replace(kept, value=value, weight=weight, impurity=impurity, gain=np.maximum(gain, 0.0), n_samples=n_samples)
+    return replace(
+        kept,
+        value=value,
+        weight=weight,
+        impurity=impurity,
+        gain=np.maximum(gain, 0.0),
+        n_samples=n_samples,
+        subset_left=_flags(kept, order, rows),
+    )
+
+
+def _flags(kept: Tree, order: list[_Node], rows: _Rows) -> np.ndarray:
+    """Of the categories: those that rows from beside a raised branch have brought into a node have a side there now.
+
+    It is that of the larger child, as it was when they came; the other child may have become the larger one since.
+    (Surrogates decide for each row, so that a category has no side.)
+    """
+    flags, grown = kept.subset_left.copy(), rows.tree
+    if grown.surrogates is not None:
+        return flags
+    for i in np.flatnonzero(kept.subset_start >= 0):
+        codes = rows.x[order[i].rows, kept.feature[i]]
+        here = kept.subset_start[i] + np.unique(codes[~np.isnan(codes)]).astype(np.int64)
+        source = order[i].source
+        larger_left = grown.weight[grown.left[source]] >= grown.weight[grown.right[source]]
+        flags[here[flags[here] == 2]] = 1 if larger_left else 0
+    return flags

@@ -110,6 +110,57 @@ def pessimistic(tree, counts, confidence):
     return frozenset(pruned(0)[0])
 
 
+def raised(tree, rows, sides, counts, confidence):
+    """Rows in the leaves of C4.5's tree with raising, as J48 goes about it: sons first, then leaf, branch or node.
+
+    `sides(node, rows)` is where the split of a node sends rows, `counts(rows)` the weights of their classes.
+    """
+
+    def expected(some):
+        n = sum(counts(some))
+        return n - max(counts(some)) + extra_errors(n, n - max(counts(some)), confidence) if n > 0 else 0.0
+
+    def of_branch(node, some):
+        if not node[1]:
+            return expected(some)
+        return sum(of_branch(son, part) for son, part in zip(node[1], sides(node[0], some), strict=True))
+
+    def pruned(node, some):
+        """A node is (split, sons); it comes back with the rows in its leaves."""
+        if not node[1]:
+            return node, [some]
+        parts = sides(node[0], some)
+        done = [pruned(son, part) for son, part in zip(node[1], parts, strict=True)]
+        node = (node[0], [son for son, _ in done])
+        as_tree = sum(of_branch(son, part) for (son, _), part in zip(done, parts, strict=True))
+        larger = node[1][0 if sum(counts(parts[0])) >= sum(counts(parts[1])) else 1]
+        as_branch = of_branch(larger, some)
+        if expected(some) <= as_tree + 0.1 and expected(some) <= as_branch + 0.1:
+            return (node[0], []), [some]
+        if as_branch <= as_tree + 0.1:
+            return pruned(larger, some)
+        return node, [leaf for _, leaves in done for leaf in leaves]
+
+    def grown(node):
+        return node, [grown(child) for child in children(tree, node)]
+
+    def collapsed(node, some):
+        """From the root down: what saves no training error is a leaf."""
+        if not node[1]:
+            return node
+
+        def wrong(at, here):
+            if not at[1]:
+                return sum(counts(here)) - max(counts(here))
+            return sum(wrong(son, part) for son, part in zip(at[1], sides(at[0], here), strict=True))
+
+        if wrong(node, some) >= sum(counts(some)) - max(counts(some)) - 1e-3:
+            return node[0], []
+        return node[0], [collapsed(son, part) for son, part in zip(node[1], sides(node[0], some), strict=True)]
+
+    return {frozenset(leaf) for leaf in pruned(collapsed(grown(0), rows), rows)[1]}
+
+
 def description_bits(tree, leaves, counts, n_levels_here):
     """Of a pruned tree and the labels, by whole numbers of possibilities."""
     bits, stack = 0.0, [0]
