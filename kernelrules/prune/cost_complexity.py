@@ -16,7 +16,7 @@ from kernelrules.results import PrunePath, Tree
 
 __all__ = ["cost_complexity", "cost_complexity_path"]
 
-_NOISE = 2.0**-44  # of the root's risk: alphas that differ by less, differ by rounding
+_NOISE = 2.0**-46  # of what the risk of a node is computed from: alphas that differ by less, differ by rounding
 
 
 def cost_complexity_path(tree: Tree, *, loss: str | None = None) -> PrunePath:
@@ -47,11 +47,10 @@ def cost_complexity_path(tree: Tree, *, loss: str | None = None) -> PrunePath:
     n = tree.n_nodes
     cuts, less_risk = np.empty(n), np.empty(n)
     more_leaves, work = np.empty(n, dtype=np.int64), np.empty((4, n), dtype=np.int64)
-    noise = 0.0 if (risk == np.rint(risk)).all() else _NOISE * risk[0]
     core.weakest_links(tree.left, tree.right, risk, cuts, less_risk, more_leaves, work)
     splits = np.flatnonzero(more_leaves)
     splits = splits[np.argsort(cuts[splits], kind="stable")]
-    alphas, step = _steps(cuts[splits], noise)
+    alphas, step = _steps(cuts[splits], _noise(tree, risk, splits) / more_leaves[splits])
     cuts[splits] = alphas[step]
     leaves_gone = np.cumsum(np.bincount(step, more_leaves[splits], len(alphas)).astype(np.int64))
     risk_more = np.bincount(step, less_risk[splits], len(alphas))
@@ -62,12 +61,23 @@ def cost_complexity_path(tree: Tree, *, loss: str | None = None) -> PrunePath:
     return PrunePath(alphas / total, 1 + int(more_leaves.sum()) - leaves_gone, risks / total, cuts / total, loss)
 
 
-def _steps(cuts: np.ndarray, noise: float) -> tuple[np.ndarray, np.ndarray]:
+def _noise(tree: Tree, risk: np.ndarray, splits: np.ndarray) -> np.ndarray:
+    """How far rounding may have moved risks: none where they are whole numbers; else in proportion to the weight.
+
+    Shares of classes are rounded as numbers around 1 are, sums of squares as the variance of all rows.
+    """
+    if (risk == np.rint(risk)).all():
+        return np.zeros(len(splits))
+    scale = 1.0 if tree.classes is not None else risk[0] / tree.weight[0]
+    return _NOISE * (risk[splits] + scale * tree.weight[splits])
+
+
+def _steps(cuts: np.ndarray, noise: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The different ones of ascending cuts, 0 first, and for each cut its number: what differs by noise goes together.
 
     The largest stands for all, so that splits further down, whose own alphas are not on the path, stay above it.
     """
-    apart = np.diff(cuts, prepend=0.0) > noise
+    apart = np.diff(cuts, prepend=0.0) > noise + np.append(0.0, noise[:-1])[: len(noise)]
     step = np.cumsum(apart)
     alphas = np.zeros(1 + int(apart.sum()))
     alphas[step] = cuts  # the last of equal steps counts
