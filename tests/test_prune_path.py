@@ -206,6 +206,9 @@ def test_alphas_are_those_of_scikit_learn():
     )  # fmt: skip
     path = prune.cost_complexity_path(tree, loss="gini")
     assert len(path.alphas) > 20
+    for alpha in ((path.alphas[:-1] + path.alphas[1:]) / 2)[::4]:
+        theirs = sklearn_tree.DecisionTreeClassifier(random_state=0, ccp_alpha=alpha).fit(X, y)
+        assert prune.cost_complexity(tree, alpha, loss="gini").n_leaves == theirs.get_n_leaves()
     for alpha, risk in zip(path.alphas, path.risk, strict=True):
         j = np.searchsorted(told.ccp_alphas, alpha * (1 + 1e-9) + 1e-12, side="right") - 1
         np.testing.assert_allclose((told.ccp_alphas[j], told.impurities[j]), (alpha, risk), rtol=1e-9, atol=1e-12)
