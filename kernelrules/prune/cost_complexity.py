@@ -16,6 +16,7 @@ from kernelrules.results import PrunePath, Tree
 
 __all__ = ["cost_complexity", "cost_complexity_path"]
 
+_EXACT = 2.0**53  # from here on all float64 numbers are whole
 _NOISE = 2.0**-46  # of what the risk of a node is computed from: alphas that differ by less, differ by rounding
 
 
@@ -66,7 +67,7 @@ def _noise(tree: Tree, risk: np.ndarray, splits: np.ndarray) -> np.ndarray:
 
     Shares of classes are rounded as numbers around 1 are, sums of squares as the variance of all rows.
     """
-    if (risk == np.rint(risk)).all():
+    if risk[0] < _EXACT and (risk == np.rint(risk)).all():
         return np.zeros(len(splits))
     scale = 1.0 if tree.classes is not None else risk[0] / tree.weight[0]
     return _NOISE * (risk[splits] + scale * tree.weight[splits])

@@ -12,6 +12,7 @@ error = sum w·e / W and se = sqrt(sum w·e² - W·error²) / W.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -101,38 +102,31 @@ def cross_validate(
     measure = _measure(measure, grown)
     data = _Data(X, y, grown, grow)
     options = {name: value for name, value in grow.items() if name not in ("sample_weight", "class_weight")}
-    options |= {"n_threads": n_threads, "rng": seed}
     numbers = _folds_of(folds, data, draws, stratified, groups)
-    prices = np.append(np.sqrt(path.alphas[:-1]) * np.sqrt(path.alphas[1:]), np.inf)
-    unit = _unit(path.risk[-1])
-    tasks = (
-        (
-            data.take(numbers != fold),
-            data.take(numbers == fold),
-            len(data.classes),
-            prices,
-            path.loss,
-            measure,
-            unit,
-            options,
-        )
-        for fold in range(numbers.max() + 1)
+    trial = _Trial(
+        n_classes=len(data.classes),
+        prices=np.append(np.sqrt(path.alphas[:-1]) * np.sqrt(path.alphas[1:]), np.inf),
+        loss=path.loss,
+        measure=measure,
+        unit=_unit(path.risk[-1]),
+        options=options | {"n_threads": n_threads, "rng": seed},
     )
+    n_folds = int(numbers.max()) + 1
+    tasks = ((trial, data.take(numbers != fold), data.take(numbers == fold)) for fold in range(n_folds))
     if executor is None:
         sums = []
         for fold, task in enumerate(tasks):
             sums.append(_held_out_sums(*task))
             if tick is not None:
-                tick(fold + 1, int(numbers.max()) + 1)
+                tick(fold + 1, n_folds)
     else:
         sums = parallel.run(_held_out_sums, list(tasks), executor)
     sums = np.array(sums)
     weights = np.bincount(numbers, data.weight)
-    error, se = (unit * mean for mean in _summary(sums.sum(axis=0), weights.sum()))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        fold_error = np.where(sums[:, 2] > 0, np.inf, unit * sums[:, 0] / weights[:, None])
-    simplest_first = selection.pick(error[::-1], se[::-1], rule)
-    chosen = len(error) - 1 - simplest_first
+    error, se = (trial.unit * mean for mean in _summary(sums.sum(axis=0), weights.sum()))
+    with np.errstate(divide="ignore", invalid="ignore"):  # a fold of rows of weight 0 has no error
+        fold_error = np.where(sums[:, 2] > 0, np.inf, trial.unit * sums[:, 0] / weights[:, None])
+    chosen = len(error) - 1 - selection.pick(error[::-1], se[::-1], rule)  # which wants the simplest first
     return PruneCV(
         alphas=path.alphas,
         n_leaves=path.n_leaves,
@@ -208,32 +202,38 @@ class _Data:
         return some, self.y[where], self.weight[where]
 
 
-def _held_out_sums(
-    train: tuple,
-    held: tuple,
-    n_classes: int,
-    prices: np.ndarray,
-    loss: str,
-    measure: str,
-    unit: float,
-    options: dict[str, Any],
-) -> np.ndarray:
+@dataclass(frozen=True, eq=False)
+class _Trial:
+    """What all folds have in common."""
+
+    n_classes: int  # 0 for regression
+    prices: np.ndarray  # alphas to prune with
+    loss: str
+    measure: str
+    unit: float  # of losses
+    options: dict[str, Any]  # of growing
+
+
+def _held_out_sums(trial: _Trial, train: tuple, held: tuple) -> np.ndarray:
     """Sums over the held-out rows of loss and squared loss in units, and weight with infinite loss, (3, n_trees)."""
     X, y, weight = train
-    grown = trees.grow(X, y, sample_weight=None if (weight == 1).all() else weight, **options)
-    cuts = cost_complexity_path(grown, loss=loss).cut
-    values = _losses_by_class(grown, n_classes, measure) if n_classes else grown.value.reshape(grown.n_nodes, -1)
-    if grown.missing == "fractional" and read_with_missing(grown, held[0])[1].any():
-        return _sums_of_mixtures(grown, cuts, held, n_classes, prices, measure, unit)
-    kind = core.Loss.TABLE if n_classes else LOSSES[measure]
-    leaves = trees.apply(grown, held[0], n_threads=options["n_threads"])
+    grown = trees.grow(X, y, sample_weight=None if (weight == 1).all() else weight, **trial.options)
+    cuts = cost_complexity_path(grown, loss=trial.loss).cut
+    X, y, weight = held
+    if grown.missing == "fractional" and read_with_missing(grown, X)[1].any():
+        return _sums_of_mixtures(trial, grown, cuts, held)
+    leaves = trees.apply(grown, X, n_threads=trial.options["n_threads"])
+    if trial.n_classes:
+        kind, values = core.Loss.TABLE, _losses_by_class(grown, trial.n_classes, trial.measure)
+        labels, targets = y.astype(np.int64), np.zeros((0, 1))
+    else:
+        kind, values = LOSSES[trial.measure], np.ascontiguousarray(grown.value.reshape(grown.n_nodes, -1))
+        labels, targets = np.zeros(0, dtype=np.int64), np.ascontiguousarray(y.reshape(len(y), -1))
     first, last, above = (np.empty(grown.n_nodes, dtype=np.int64) for _ in range(3))
-    core.spans(grown.left, grown.right, cuts, prices, first, last, above)
-    sums = np.zeros((3, len(prices) + 1))
-    labels = held[1].astype(np.int64) if n_classes else np.zeros(0, dtype=np.int64)
-    targets = np.zeros((0, 1)) if n_classes else np.ascontiguousarray(held[1].reshape(len(leaves), -1))
-    core.held_out(kind, leaves, first, last, above, np.ascontiguousarray(values), labels, targets, held[2], unit, sums)
-    return np.cumsum(sums[:, :-1], axis=1)
+    core.spans(grown.left, grown.right, cuts, trial.prices, first, last, above)
+    sums = np.zeros((3, len(trial.prices) + 1))
+    core.held_out(kind, leaves, first, last, above, values, labels, targets, weight, trial.unit, sums)
+    return np.maximum(np.cumsum(sums[:, :-1], axis=1), 0.0)  # what is added and taken away again leaves rounding
 
 
 def _losses_by_class(grown: Tree, n_classes: int, measure: str) -> np.ndarray:
@@ -245,32 +245,30 @@ def _losses_by_class(grown: Tree, n_classes: int, measure: str) -> np.ndarray:
     return (np.arange(n_classes) != grown.classes[grown.value.argmax(axis=1)][:, None]).astype(np.float64)
 
 
-def _sums_of_mixtures(
-    grown: Tree, cuts: np.ndarray, held: tuple, n_classes: int, prices: np.ndarray, measure: str, unit: float
-) -> np.ndarray:
+def _sums_of_mixtures(trial: _Trial, grown: Tree, cuts: np.ndarray, held: tuple) -> np.ndarray:
     """The same where fractions of rows come to several leaves: every pruned tree predicts by itself."""
     X, y, weight = held
-    sums = np.zeros((3, len(prices)))
+    sums = np.zeros((3, len(trial.prices)))
     before, losses = None, np.zeros(len(y))
-    for k, price in enumerate(prices):
+    for k, price in enumerate(trial.prices):
         gone = cuts <= price
         if before is None or (gone != before).any():
-            before, losses = gone, _row_losses(cut(grown, gone), X, y, n_classes, measure) / unit
+            before, losses = gone, _row_losses(trial, cut(grown, gone), X, y) / trial.unit
         endless = np.isinf(losses)
         finite = np.where(endless, 0.0, losses)
         sums[:, k] = weight @ finite, weight @ finite**2, weight @ endless
     return sums
 
 
-def _row_losses(pruned: Tree, X: Any, y: np.ndarray, n_classes: int, measure: str) -> np.ndarray:
-    if n_classes:
-        shares = np.zeros((len(y), n_classes))
+def _row_losses(trial: _Trial, pruned: Tree, X: Any, y: np.ndarray) -> np.ndarray:
+    if trial.n_classes:
+        shares = np.zeros((len(y), trial.n_classes))
         shares[:, pruned.classes] = trees.predict_proba(pruned, X)
-        if measure == "gini":
-            return np.square(shares - np.eye(n_classes)[y]).sum(axis=1)
+        if trial.measure == "gini":
+            return np.square(shares - np.eye(trial.n_classes)[y]).sum(axis=1)
         return (shares.argmax(axis=1) != y).astype(np.float64)
     told, y = trees.predict(pruned, X).reshape(len(y), -1), y.reshape(len(y), -1)
-    return _OF_NUMBERS[measure](y, told).sum(axis=1)
+    return _OF_NUMBERS[trial.measure](y, told).sum(axis=1)
 
 
 def _poisson(y: np.ndarray, told: np.ndarray) -> np.ndarray:
