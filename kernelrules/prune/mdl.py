@@ -7,11 +7,12 @@ what it saves in labels is more than what it takes to send. The code of a node:
     log2 p                   the column of a split
     log2(n - 1)              its threshold: one of the gaps between n values
     log2(2^(q-1) - 1)        its subset of the q categories that occur in the node (nothing where there is one choice)
+    p + m/2 log2 n           instead of one column, the m columns of an oblique split and their coefficients
     log2 (n+K-1 over K-1)    in a leaf, how many rows are of each of the K classes
     log2 n! / (n1! ... nK!)  and which
 
-n is the weight of the node: weights count as so many rows. Costs add up over nodes, so going up from the leaves finds
-the cheapest of all pruned trees.
+n is the weight of the node: weights count as so many rows, in leaves and in splits. Costs add up over nodes, so going
+up from the leaves finds the cheapest of all pruned trees.
 """
 
 from __future__ import annotations
@@ -69,12 +70,14 @@ def split_bits(tree: Tree) -> np.ndarray:
     bits = np.zeros(tree.n_nodes)
     inner = np.flatnonzero(tree.left >= 0)
     column = tree.feature[inner]
-    gaps = np.log2(np.maximum(tree.n_samples[inner] - 1, 1))
+    gaps = np.log2(np.maximum(tree.weight[inner] - 1, 1))
     bits[inner] = 1 + np.log2(tree.n_features) + gaps
     oblique = column >= tree.n_features  # a cut of the projection, and half the bits of a count for each coefficient
     if oblique.any():
         used = np.count_nonzero(tree.directions[column[oblique] - tree.n_features], axis=1)
-        bits[inner[oblique]] = 1 + tree.n_features + gaps[oblique] + used * np.log2(tree.n_samples[inner[oblique]]) / 2
+        bits[inner[oblique]] = (
+            1 + tree.n_features + gaps[oblique] + used * np.log2(np.maximum(tree.weight[inner[oblique]], 1)) / 2
+        )
     by_levels = np.flatnonzero(tree.subset_start >= 0)
     if len(by_levels):
         here = _levels_here(tree, by_levels)
