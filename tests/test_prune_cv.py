@@ -11,6 +11,7 @@ import pytest
 from _tree import assert_identical
 from interrupting import seconds_to_stop
 from scipy import sparse
+from test_tree_golden import golden
 
 from kernelrules import datasets, prune, selection
 from kernelrules import tree as trees
@@ -251,12 +252,44 @@ except KeyboardInterrupt:
 
 R_SCRIPT = """
 library(rpart)
-d <- read.csv(commandArgs(TRUE)[1])
-if (commandArgs(TRUE)[2] == "class") d$y <- factor(d$y)
-m <- rpart(y ~ . - fold, d, method = commandArgs(TRUE)[2], cp = 0, minsplit = 60, minbucket = 20, maxsurrogate = 0,
-           xval = d$fold)
+given <- commandArgs(TRUE)
+d <- read.csv(given[1])
+if (given[2] == "class") d$y <- factor(d$y)
+for (name in strsplit(given[5], ",")[[1]]) d[[name]] <- factor(d[[name]])
+m <- rpart(y ~ . - fold, d, method = given[2], cp = 0, minsplit = as.integer(given[3]),
+           minbucket = as.integer(given[4]), xval = d$fold)
 write.csv(m$cptable, stdout(), row.names = FALSE)
 """
+
+
+def rpart_table(folder, X, y, folds, method, minsplit, minbucket, categorical=()):
+    """CP, splits, relative error, xerror and xstd, the largest tree first. Skips where rpart cannot be run."""
+    if shutil.which("Rscript") is None:
+        pytest.skip("no Rscript")
+    with open(folder / "data.csv", "w", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow([*(f"x{j}" for j in range(X.shape[1])), "y", "fold"])
+        for x, label, fold in zip(X.tolist(), y.tolist(), folds.tolist(), strict=True):
+            rows.writerow([*("NA" if np.isnan(value) else repr(value) for value in x), label, fold + 1])
+    (folder / "run.R").write_text(R_SCRIPT)
+    factors = ",".join(f"x{j}" for j in categorical)
+    done = subprocess.run(
+        ["Rscript", folder / "run.R", folder / "data.csv", method, str(minsplit), str(minbucket), factors],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if done.returncode != 0:
+        pytest.skip(f"rpart cannot be run: {done.stderr[-200:]}")
+    _, *lines = csv.reader(done.stdout.splitlines())
+    return np.array(lines, dtype=float)[::-1].T
+
+
+def assert_is_rparts_table(told, table):
+    cp, nsplit, rel_error, xerror, xstd = table
+    np.testing.assert_array_equal(told.n_leaves - 1, nsplit)
+    np.testing.assert_allclose(told.rel_error, rel_error, rtol=1e-6)
+    np.testing.assert_allclose(told.cp, cp, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(told.xerror, xerror, rtol=1e-6)
+    np.testing.assert_allclose(told.xstd, xstd, rtol=1e-6)
 
 
 @pytest.mark.parametrize("method", ["class", "anova"])
@@ -265,34 +298,31 @@ def test_xerror_and_xstd_of_rpart(tmp_path, method):
 
     Trees are kept small: in larger ones rpart's CP may be below the weakest link (see test_prune_golden.py).
     """
-    if shutil.which("Rscript") is None:
-        pytest.skip("no Rscript")
     rng = np.random.default_rng(5)
     X = rng.normal(size=(600, 5)).round(6)
     y = (X[:, 0] + X[:, 1] * X[:, 2] > 0) ^ (rng.random(600) < 0.1)
     y = y.astype(int) if method == "class" else (y + X[:, 3] ** 2 + rng.normal(size=600)).round(6)
     folds = rng.permutation(600) % 10
-    with open(tmp_path / "data.csv", "w", newline="") as file:
-        rows = csv.writer(file)
-        rows.writerow(["a", "b", "c", "d", "e", "y", "fold"])
-        rows.writerows(
-            [*map(repr, x.tolist()), label, fold + 1] for x, label, fold in zip(X, y.tolist(), folds, strict=True)
-        )
-    (tmp_path / "run.R").write_text(R_SCRIPT)
-    done = subprocess.run(
-        ["Rscript", tmp_path / "run.R", tmp_path / "data.csv", method], capture_output=True, text=True, check=False
-    )
-    if done.returncode != 0:
-        pytest.skip(f"rpart cannot be run: {done.stderr[-200:]}")
-    _, *lines = csv.reader(done.stdout.splitlines())
-    cp, nsplit, rel_error, xerror, xstd = np.array(lines, dtype=float)[::-1].T
     criterion = "gini" if method == "class" else "squared_error"
     told = prune.cross_validate(X, y, folds=folds, criterion=criterion, min_split=60, min_leaf=20)
-    np.testing.assert_array_equal(told.n_leaves - 1, nsplit)
-    np.testing.assert_allclose(told.rel_error, rel_error, rtol=1e-6)
-    np.testing.assert_allclose(told.cp, cp, rtol=1e-6, atol=1e-9)
-    np.testing.assert_allclose(told.xerror, xerror, rtol=1e-6)
-    np.testing.assert_allclose(told.xstd, xstd, rtol=1e-6)
+    assert_is_rparts_table(told, rpart_table(tmp_path, X, y, folds, method, 60, 20))
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["kyphosis_gini_ms20", "car_test_frame_mileage_ms20", "cu_summary_mileage_ms20", "cu_summary_type_gini_ms20"],
+)
+def test_rparts_own_data(shared, tmp_path, name):
+    """Missing values with surrogates, and categories."""
+    case = golden(shared, name)
+    limits = case.told["minsplit"], case.told["minbucket"]
+    folds = np.random.default_rng(0).permutation(len(case.y)) % 10
+    told = prune.cross_validate(
+        case.X, case.y, folds=folds, criterion=case.criterion, categorical=case.categorical or None,
+        missing="surrogate", min_split=limits[0], min_leaf=limits[1],
+    )  # fmt: skip
+    table = rpart_table(tmp_path, case.X, case.y, folds, case.told["method"], *limits, case.categorical)
+    assert_is_rparts_table(told, table)
 
 
 # ---- spam -----------------------------------------------------------------------------------------------------------
