@@ -4,7 +4,8 @@ The tree does not know its rows, so they are given, and every node keeps the num
 a node becomes a leaf, or its larger branch, or stays, by the errors that each is expected to make with all rows of the
 node. A raised branch has more rows in its nodes than before, and is looked through once more.
 
-Invariant: the class weights of a node are those of its rows, and `errors` is what its subtree is expected to make.
+Invariant: the class weights of a node are those of its rows, `as_leaf` is what it is expected to make of errors as a
+leaf, and `errors` what its subtree is.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ class _Node:
     counts: np.ndarray
     left: _Node | None = None
     right: _Node | None = None
+    as_leaf: float = 0.0
     errors: float = 0.0
 
     def adopt(self, other: _Node) -> None:
@@ -71,22 +73,22 @@ def raised(
     """
     if tree.criterion not in _IMPURITIES:
         raise ValueError(f"raising needs the impurities of new nodes, and {tree.criterion} is not known by name")
-    rows = _Rows(tree, X, y, sample_weight)
+    rows = _Rows(tree, expected, X, y, sample_weight)
     root = rows.grown()
     stack = [(root, False)]
     while stack:
         node, children_done = stack.pop()
         if node.left is None:
-            node.errors = float(expected(node.counts))
+            node.errors = node.as_leaf
         elif not children_done:
             stack += [(node, True), (node.right, False), (node.left, False)]
         else:
-            as_leaf, as_tree = float(expected(node.counts)), node.left.errors + node.right.errors
+            as_tree = node.left.errors + node.right.errors
             larger = node.left if node.left.counts.sum() >= node.right.counts.sum() else node.right
-            as_branch = rows.errors_of_branch(larger, node.right if larger is node.left else node.left, expected)
-            if as_leaf <= min(as_tree, as_branch) + tolerance:
+            as_branch = rows.errors_of_branch(larger, node.right if larger is node.left else node.left)
+            if node.as_leaf <= min(as_tree, as_branch) + tolerance:
                 node.left = node.right = None
-                node.errors = as_leaf
+                node.errors = node.as_leaf
             elif as_branch <= as_tree + tolerance:
                 node.adopt(larger)
                 rows.send_down(node)
@@ -99,10 +101,10 @@ def raised(
 class _Rows:
     """The training rows, and where splits send them."""
 
-    def __init__(self, tree: Tree, X: Any, y: Any, sample_weight: Any) -> None:
+    def __init__(self, tree: Tree, expected: Callable[..., np.ndarray], X: Any, y: Any, sample_weight: Any) -> None:
         if X is None or y is None:
             raise ValueError("raising sends the training rows down again: it needs X and y")
-        self.tree = tree
+        self.tree, self.expected = tree, expected
         self.x, missing = read_with_missing(tree, X)
         if missing.any() and tree.missing == "fractional":
             raise ValueError('raising moves whole rows: not with missing="fractional" and missing values')
@@ -142,27 +144,30 @@ class _Rows:
 
     def send_down(self, top: _Node) -> None:
         """Give the nodes below a node its rows."""
-        stack = [top]
+        nodes, stack = [], [top]
         while stack:
             node = stack.pop()
+            nodes.append(node)
             if node.left is None:
                 continue
             for child, rows in zip((node.left, node.right), self.sides(node.source, node.rows), strict=True):
                 child.rows, child.counts = rows, self.classes[rows].sum(axis=0)
                 stack.append(child)
+        for node, errors in zip(nodes, self.expected(np.array([node.counts for node in nodes])).tolist(), strict=True):
+            node.as_leaf = errors
 
-    def errors_of_branch(self, branch: _Node, sibling: _Node, expected: Callable[[np.ndarray], np.ndarray]) -> float:
+    def errors_of_branch(self, branch: _Node, sibling: _Node) -> float:
         """Errors to expect of a branch that gets the rows of its sibling, too."""
-        total, stack = 0.0, [(branch, sibling.rows)]
+        total, leaves, stack = 0.0, [], [(branch, sibling.rows)]
         while stack:
             node, more = stack.pop()
             if len(more) == 0:
                 total += node.errors
             elif node.left is None:
-                total += float(expected(node.counts + self.classes[more].sum(axis=0)))
+                leaves.append(node.counts + self.classes[more].sum(axis=0))
             else:
                 stack += zip((node.left, node.right), self.sides(node.source, more), strict=True)
-        return total
+        return total + float(self.expected(np.array(leaves)).sum()) if leaves else total
 
 
 def _finished(tree: Tree, root: _Node, rows: _Rows) -> Tree:
