@@ -8,7 +8,9 @@ from multiprocessing import get_context
 
 import numpy as np
 import pytest
-from _tree import assert_identical
+from _tree import assert_identical, tables
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 from interrupting import seconds_to_stop
 from scipy import sparse
 from test_tree_golden import golden
@@ -40,7 +42,7 @@ def _poisson(said, y):
 def slowly(X, y, folds, loss, measure, weight=None, **grow):
     """Error and standard error: grow, prune and predict, for every fold and every tree."""
     path = prune.cost_complexity_path(trees.grow(X, y, sample_weight=weight, **grow), loss=loss)
-    between = np.append(np.sqrt(path.alphas[:-1] * path.alphas[1:]), 1e300)
+    between = np.append(np.sqrt(path.alphas[:-1] * path.alphas[1:]) * (1 + 1e-11), 1e300)  # rounding decides no ties
     losses = np.empty((len(between), len(y)))
     for fold in np.unique(folds):
         held = folds == fold
@@ -49,6 +51,7 @@ def slowly(X, y, folds, loss, measure, weight=None, **grow):
             pruned = prune.cost_complexity(grown, alpha, loss=loss)
             losses[k, held] = LOSSES[measure](pruned, X[held], y[held])
     w = np.ones(len(y)) if weight is None else weight
+    losses[:, w == 0] = 0  # also where they are infinite
     error = losses @ w / w.sum()
     with np.errstate(invalid="ignore"):
         spread = ((losses - error[:, None]) ** 2) @ w
@@ -101,6 +104,26 @@ def test_errors_are_those_of_pruning_fold_by_fold(name):
     for field in ("alphas", "n_leaves", "risk"):
         np.testing.assert_array_equal(getattr(told, field), getattr(path, field))
     assert told.tree.n_leaves == told.n_leaves[told.chosen]
+
+
+@pytest.mark.parametrize("criterion", ["gini", "squared_error", "absolute_error", "poisson"])
+@settings(max_examples=25)
+@given(data=st.data())
+def test_small_tables_full_of_ties(criterion, data):
+    """Weights, categories, missing values; alphas of folds that are the very prices."""
+    table = data.draw(tables(criterion))
+    folds = np.arange(len(table.y)) % data.draw(st.integers(2, 4))
+    weight = np.ones(len(table.y)) if table.weight is None else table.weight
+    assume(folds.max() > 0)
+    assume(all(weight[folds != fold].any() for fold in range(folds.max() + 1)))
+    options = {
+        "criterion": criterion,
+        "categorical": table.categorical or None,
+        "missing": data.draw(st.sampled_from(["extra", "surrogate", "fractional"])),
+    }
+    told = prune.cross_validate(table.X, table.y, folds=folds, sample_weight=table.weight, **options)
+    error, _ = slowly(table.X, table.y, folds, None, told.measure, table.weight, **options)
+    np.testing.assert_allclose(told.error, error, rtol=1e-8, atol=1e-10 * max(1.0, told.risk[-1]))
 
 
 def test_the_rules():

@@ -28,6 +28,8 @@ from kernelrules.tree.columns import read_with_missing
 
 __all__ = ["cross_validate"]
 
+_A_HAIR_MORE = 1 + 2.0**-36
+
 
 def cross_validate(
     X: Any,
@@ -105,7 +107,7 @@ def cross_validate(
     numbers = _folds_of(folds, data, draws, stratified, groups)
     trial = _Trial(
         n_classes=len(data.classes),
-        prices=np.append(np.sqrt(path.alphas[:-1]) * np.sqrt(path.alphas[1:]), np.inf),
+        prices=_prices(path.alphas),
         loss=path.loss,
         measure=measure,
         unit=_unit(path.risk[-1]),
@@ -161,8 +163,18 @@ def _folds_of(folds: Any, data: _Data, draws: np.random.Generator, stratified: A
     return selection.fold_numbers(folds, len(data.weight), strata, draws, groups)
 
 
+def _prices(alphas: np.ndarray) -> np.ndarray:
+    """Geometric means of neighbours, and infinity for the root.
+
+    They are a hair too large: where a fold has the same alpha up to rounding, its split goes, whatever the rounding.
+    """
+    unit = _unit(alphas[-1])
+    means = unit * np.sqrt((alphas[:-1] / unit) * (alphas[1:] / unit))
+    return np.append(means * _A_HAIR_MORE, np.inf)
+
+
 def _unit(risk: float) -> float:
-    """A power of two near the risk of the root: squares of losses then neither overflow nor vanish."""
+    """A power of two near the risk of the root, or another number: squares then neither overflow nor vanish."""
     return float(np.ldexp(1.0, np.frexp(risk)[1])) if risk > 0 else 1.0
 
 
