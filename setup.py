@@ -61,6 +61,7 @@ MODULES = [
     "core.grow",
     "core.tree_source",
     "core.walk",
+    "core.prune",
     "cython_api",
 ]
 

@@ -6,6 +6,7 @@ Submodules: `kernels` (kernels, Gram matrices, feature maps), `svm` (support vec
 trees), `losses`, `erm` (regularised risk), `bounds` (of what was learned), `datasets`. `cython_api` is the surface for
 other compiled code, with `get_include()` for its header.
 trees), `graph` (learning on graphs), `datasets`. `cython_api` is the surface for other compiled code, with
+trees), `prune` (smaller trees of a grown one), `datasets`. `cython_api` is the surface for other compiled code, with
 `get_include()` for its header.
 """
 
@@ -15,6 +16,7 @@ from pathlib import Path as _Path
 try:
     from kernelrules import bounds, datasets, erm, kernels, losses, svm, tree
     from kernelrules import datasets, graph, kernels, svm, tree
+    from kernelrules import datasets, kernels, prune, svm, tree
 except ModuleNotFoundError as _error:
     if _error.name is None or not _error.name.startswith("kernelrules."):
         raise
@@ -43,6 +45,7 @@ __all__ = [
     "graph",
     "kernels",
     "losses",
+    "prune",
     "svm",
     "tree",
 ]

@@ -11,7 +11,9 @@ from kernelrules import check
 __all__ = ["fold_numbers", "pick", "summarise"]
 
 
-def fold_numbers(folds: Any, n: int, strata: np.ndarray | None = None, rng: Any = None) -> np.ndarray:
+def fold_numbers(
+    folds: Any, n: int, strata: np.ndarray | None = None, rng: Any = None, groups: Any = None
+) -> np.ndarray:
     """The fold of every row, numbered from 0.
 
     Parameters
@@ -24,6 +26,9 @@ def fold_numbers(folds: Any, n: int, strata: np.ndarray | None = None, rng: Any 
         Each fold gets its share of every stratum.
     rng : Generator, seed or None
         Decides which rows go together.
+    groups : array (n,), optional
+        Rows of one group stay together: the largest groups first, each into the fold that has the fewest rows so far.
+        Strata then do not count.
 
     Returns
     -------
@@ -44,12 +49,28 @@ def fold_numbers(folds: Any, n: int, strata: np.ndarray | None = None, rng: Any 
     if k > n:
         raise ValueError(f"folds = {k} but X has only {n} rows")
     generator = check.generator(rng)
+    if groups is not None:
+        return _folds_of_groups(k, check.labels(groups, n, "groups")[1], generator)
     order = generator.permutation(n)
     if strata is not None:
         order = order[np.argsort(strata[order], kind="stable")]
     numbers = np.empty(n, dtype=np.intp)
     numbers[order] = np.arange(n) % k  # rows of a stratum stand together, so they are dealt evenly
     return numbers
+
+
+def _folds_of_groups(k: int, group_of_row: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+    sizes = np.bincount(group_of_row)
+    if len(sizes) < k:
+        raise ValueError(f"folds = {k} but there are only {len(sizes)} groups")
+    order = generator.permutation(len(sizes))
+    order = order[np.argsort(-sizes[order], kind="stable")]
+    fold_of_group, rows = np.empty(len(sizes), dtype=np.intp), np.zeros(k, dtype=np.int64)
+    for group in order.tolist():
+        fold = int(rows.argmin())
+        fold_of_group[group] = fold
+        rows[fold] += sizes[group]
+    return fold_of_group[group_of_row]
 
 
 def summarise(errors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -55,6 +55,12 @@ def spam():
     return single(X), y
 
 
+def book_spam():
+    """The 4601 e-mails in the order of The Elements of Statistical Learning: X, y, and which 1536 are for testing."""
+    table = np.loadtxt(_svm_data.shared("spambase_esl.csv.gz"), delimiter=",", skiprows=1)
+    return table[:, :57], table[:, 57].astype(np.int64), table[:, 58] == 1
+
+
 def letter():
     """20000 letters, 16 numbers, 26 classes."""
     X, y = _svm_data.letter()

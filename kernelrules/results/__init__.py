@@ -2,11 +2,13 @@
 
 One file a family: certificate.py, svm.py, tree.py, erm.py, bounds.py.
 One file a family: certificate.py, graph.py, svm.py, tree.py.
+One file a family: certificate.py, svm.py, tree.py, prune.py.
 """
 
 from kernelrules.results.bounds import Bound, Estimate
 from kernelrules.results.certificate import Certificate
 from kernelrules.results.erm import ErmFit
+from kernelrules.results.prune import PruneCV, PrunePath
 from kernelrules.results.svm import CalibratedSVM, Slacks, SVMModel, TuneResult
 from kernelrules.results.tree import Surrogates, Tree
 
@@ -16,6 +18,8 @@ __all__ = [
     "Certificate",
     "ErmFit",
     "Estimate",
+    "PruneCV",
+    "PrunePath",
     "SVMModel",
     "Slacks",
     "Surrogates",

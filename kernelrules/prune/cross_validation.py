@@ -1,0 +1,295 @@
+"""The size of a tree by cross-validation: `cross_validate`.
+
+A tree is grown on all rows, and its path of nested trees computed. Tree k of the path is best for all alpha from
+alphas[k] to alphas[k + 1]; the geometric mean of both stands for them. Then each fold is held out once: a tree is grown
+on the other rows, and one walk of a held-out row up from its leaf tells its loss under this tree pruned with every one
+of the means (core.prune.held_out). So there is one growth a fold, however many sizes are tried.
+
+Errors and standard errors are those of rpart's table: over rows, not over folds. With e the loss of a held-out row,
+error = sum w·e / W and se = sqrt(sum w·e² - W·error²) / W.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from kernelrules import check, parallel, selection
+from kernelrules import tree as trees
+from kernelrules.core import prune as core
+from kernelrules.prune._common import LOSSES, cut
+from kernelrules.prune.cost_complexity import cost_complexity_path
+from kernelrules.results import PruneCV, Tree
+from kernelrules.tree.columns import read_with_missing
+
+__all__ = ["cross_validate"]
+
+_A_HAIR_MORE = 1 + 2.0**-36
+
+
+def cross_validate(
+    X: Any,
+    y: Any,
+    *,
+    folds: Any = 10,
+    rule: str = "1se",
+    rng: Any = None,
+    executor: Any = None,
+    loss: str | None = None,
+    measure: str | None = None,
+    stratified: bool = True,
+    groups: Any = None,
+    n_threads: int | None = None,
+    callback: Any = None,
+    **grow: Any,
+) -> PruneCV:
+    """Grow a tree and prune it to the size that cross-validation chooses.
+
+    Parameters
+    ----------
+    X, y : arrays
+        As in `tree.grow`.
+    folds : int or array (n,)
+        How many, or the fold of every row.
+    rule : {"min", "1se"}
+        The smallest error; or the smallest tree whose error is within one standard error of that. Of equal errors, the
+        smaller tree.
+    rng : Generator, seed or None
+        Decides the folds, and what growing draws.
+    executor : concurrent.futures.Executor, optional
+        Gets a task for each fold.
+    loss : str, optional
+        What the risk of the path counts, as in `cost_complexity_path`.
+    measure : {"zero_one", "gini"}, optional
+        What the error of held-out rows is, for classes: wrong or not (the default); or the squared distance of the
+        class shares from the truth, sum over k of (p_k - [y = k])², whose mean over the rows of a leaf is its gini
+        impurity. For regression it is always the loss.
+    stratified : bool
+        Whether each fold gets its share of every class.
+    groups : array (n,), optional
+        Rows of one group are held out together. Folds are then not stratified.
+    n_threads : int, optional
+        As in `tree.grow`.
+    callback : callable, optional
+        Told of progress, in folds; not where there is an executor.
+    **grow : optional
+        What `tree.grow` takes. Rows count in risk and error by `sample_weight`, times `class_weight`.
+
+    Returns
+    -------
+    PruneCV
+        The trees of the path, their errors, the choice, and the pruned tree.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelrules import prune
+    >>> X = np.random.default_rng(0).normal(size=(400, 3))
+    >>> y = (X[:, 0] > 0.3) ^ (np.random.default_rng(1).random(400) < 0.1)
+    >>> result = prune.cross_validate(X, y, rng=0)
+    >>> result.grown.n_leaves > 40, result.tree
+    (True, Tree(gini, 2 leaves, depth 1, 3 features))
+    """
+    if rule not in ("min", "1se"):
+        raise ValueError(f'rule must be "min" or "1se", got {rule!r}')
+    tick = parallel.ticker(callback, "prune")
+    draws = check.generator(rng)
+    seed = int(draws.integers(1 << 62))
+    grown = trees.grow(X, y, rng=seed, n_threads=n_threads, **grow)
+    path = cost_complexity_path(grown, loss=loss)
+    measure = _measure(measure, grown)
+    data = _Data(X, y, grown, grow)
+    options = {name: value for name, value in grow.items() if name not in ("sample_weight", "class_weight")}
+    numbers = _folds_of(folds, data, draws, stratified, groups)
+    trial = _Trial(
+        n_classes=len(data.classes),
+        prices=_prices(path.alphas),
+        loss=path.loss,
+        measure=measure,
+        unit=_unit(path.risk[-1]),
+        options=options | {"n_threads": n_threads, "rng": seed},
+    )
+    n_folds = int(numbers.max()) + 1
+    tasks = ((trial, data.take(numbers != fold), data.take(numbers == fold)) for fold in range(n_folds))
+    if executor is None:
+        sums = []
+        for fold, task in enumerate(tasks):
+            sums.append(_held_out_sums(*task))
+            if tick is not None:
+                tick(fold + 1, n_folds)
+    else:
+        sums = parallel.run(_held_out_sums, list(tasks), executor)
+    sums = np.array(sums)
+    weights = np.bincount(numbers, data.weight)
+    error, se = (trial.unit * mean for mean in _summary(sums.sum(axis=0), weights.sum()))
+    with np.errstate(divide="ignore", invalid="ignore"):  # a fold of rows of weight 0 has no error
+        fold_error = np.where(sums[:, 2] > 0, np.inf, trial.unit * sums[:, 0] / weights[:, None])
+    chosen = len(error) - 1 - selection.pick(error[::-1], se[::-1], rule)  # which wants the simplest first
+    return PruneCV(
+        alphas=path.alphas,
+        n_leaves=path.n_leaves,
+        risk=path.risk,
+        error=error,
+        se=se,
+        fold_error=fold_error,
+        chosen=chosen,
+        tree=cut(grown, path.cut <= path.alphas[chosen]),
+        grown=grown,
+        loss=path.loss,
+        measure=measure,
+    )
+
+
+def _measure(measure: Any, grown: Tree) -> str:
+    allowed = (grown.criterion,) if grown.classes is None else ("zero_one", "gini")
+    if measure is None:
+        return allowed[0]
+    if not isinstance(measure, str) or measure not in allowed:
+        choices = ", ".join(f'"{choice}"' for choice in allowed)
+        raise ValueError(f"measure must be one of {choices} for a tree grown by {grown.criterion}, got {measure!r}")
+    return measure
+
+
+def _folds_of(folds: Any, data: _Data, draws: np.random.Generator, stratified: Any, groups: Any) -> np.ndarray:
+    if not isinstance(stratified, (bool, np.bool_)):
+        raise TypeError(f"stratified must be True or False, got {stratified!r}")
+    if groups is not None and np.ndim(folds) == 1:
+        raise ValueError("groups and the folds of all rows were both given")
+    strata = data.y if stratified and len(data.classes) else None
+    return selection.fold_numbers(folds, len(data.weight), strata, draws, groups)
+
+
+def _prices(alphas: np.ndarray) -> np.ndarray:
+    """Geometric means of neighbours, and infinity for the root.
+
+    They are a hair too large: where a fold has the same alpha up to rounding, its split goes, whatever the rounding.
+    """
+    unit = _unit(alphas[-1])
+    means = unit * np.sqrt((alphas[:-1] / unit) * (alphas[1:] / unit))
+    return np.append(means * _A_HAIR_MORE, np.inf)
+
+
+def _unit(risk: float) -> float:
+    """A power of two near the risk of the root, or another number: squares then neither overflow nor vanish."""
+    return float(np.ldexp(1.0, np.frexp(risk)[1])) if risk > 0 else 1.0
+
+
+def _summary(sums: np.ndarray, weight: float) -> tuple[np.ndarray, np.ndarray]:
+    """Mean losses and their standard errors over all rows; rows of an infinite loss make both infinite."""
+    error = sums[0] / weight
+    se = np.sqrt(np.maximum(sums[1] - weight * error**2, 0.0)) / weight
+    endless = sums[2] > 0
+    return np.where(endless, np.inf, error), np.where(endless, np.inf, se)
+
+
+class _Data:
+    """Rows, numbers of their classes or their targets, and their weights; a fold takes some of them."""
+
+    def __init__(self, X: Any, y: Any, grown: Tree, grow: dict[str, Any]) -> None:
+        n = grown.n_train
+        self.rows = X.tocsr() if sparse.issparse(X) else X
+        self.weight = check.weights(grow.get("sample_weight"), n)
+        if grown.classes is None:
+            self.classes = np.zeros(0)
+            self.y = np.asarray(y, dtype=np.float64)
+        else:
+            self.classes, self.y = check.labels(y, n)
+            counts = np.bincount(self.y, self.weight > 0, minlength=len(self.classes))
+            factors = check.class_factors(grow.get("class_weight"), self.classes, np.maximum(counts, 1))
+            self.weight = self.weight * factors[self.y]
+
+    def take(self, chosen: np.ndarray) -> tuple[Any, np.ndarray, np.ndarray]:
+        """Some of the rows, with y and weight."""
+        where = np.flatnonzero(chosen)
+        if hasattr(self.rows, "iloc"):
+            some = self.rows.iloc[where]
+        elif hasattr(self.rows, "shape"):
+            some = self.rows[where]
+        else:
+            some = [self.rows[i] for i in where.tolist()]
+        return some, self.y[where], self.weight[where]
+
+
+@dataclass(frozen=True, eq=False)
+class _Trial:
+    """What all folds have in common."""
+
+    n_classes: int  # 0 for regression
+    prices: np.ndarray  # alphas to prune with
+    loss: str
+    measure: str
+    unit: float  # of losses
+    options: dict[str, Any]  # of growing
+
+
+def _held_out_sums(trial: _Trial, train: tuple, held: tuple) -> np.ndarray:
+    """Sums over the held-out rows of loss and squared loss in units, and weight with infinite loss, (3, n_trees)."""
+    X, y, weight = train
+    grown = trees.grow(X, y, sample_weight=None if (weight == 1).all() else weight, **trial.options)
+    cuts = cost_complexity_path(grown, loss=trial.loss).cut
+    X, y, weight = held
+    if grown.missing == "fractional" and read_with_missing(grown, X)[1].any():
+        return _sums_of_mixtures(trial, grown, cuts, held)
+    leaves = trees.apply(grown, X, n_threads=trial.options["n_threads"])
+    if trial.n_classes:
+        kind, values = core.Loss.TABLE, _losses_by_class(grown, trial.n_classes, trial.measure)
+        labels, targets = y.astype(np.int64), np.zeros((0, 1))
+    else:
+        kind, values = LOSSES[trial.measure], np.ascontiguousarray(grown.value.reshape(grown.n_nodes, -1))
+        labels, targets = np.zeros(0, dtype=np.int64), np.ascontiguousarray(y.reshape(len(y), -1))
+    first, last, above = (np.empty(grown.n_nodes, dtype=np.int64) for _ in range(3))
+    core.spans(grown.left, grown.right, cuts, trial.prices, first, last, above)
+    sums = np.zeros((3, len(trial.prices) + 1))
+    core.held_out(kind, leaves, first, last, above, values, labels, targets, weight, trial.unit, sums)
+    return np.maximum(np.cumsum(sums[:, :-1], axis=1), 0.0)  # what is added and taken away again leaves rounding
+
+
+def _losses_by_class(grown: Tree, n_classes: int, measure: str) -> np.ndarray:
+    """Loss of every node about every class of all rows; a fold may lack some, of which it is always wrong."""
+    shares = np.zeros((grown.n_nodes, n_classes))
+    shares[:, grown.classes] = grown.value
+    if measure == "gini":
+        return np.square(shares).sum(axis=1, keepdims=True) - 2 * shares + 1
+    return (np.arange(n_classes) != grown.classes[grown.value.argmax(axis=1)][:, None]).astype(np.float64)
+
+
+def _sums_of_mixtures(trial: _Trial, grown: Tree, cuts: np.ndarray, held: tuple) -> np.ndarray:
+    """The same where fractions of rows come to several leaves: every pruned tree predicts by itself."""
+    X, y, weight = held
+    sums = np.zeros((3, len(trial.prices)))
+    before, losses = None, np.zeros(len(y))
+    for k, price in enumerate(trial.prices):
+        gone = cuts <= price
+        if before is None or (gone != before).any():
+            before, losses = gone, _row_losses(trial, cut(grown, gone), X, y) / trial.unit
+        endless = np.isinf(losses)
+        finite = np.where(endless, 0.0, losses)
+        sums[:, k] = weight @ finite, weight @ finite**2, weight @ endless
+    return sums
+
+
+def _row_losses(trial: _Trial, pruned: Tree, X: Any, y: np.ndarray) -> np.ndarray:
+    if trial.n_classes:
+        shares = np.zeros((len(y), trial.n_classes))
+        shares[:, pruned.classes] = trees.predict_proba(pruned, X)
+        if trial.measure == "gini":
+            return np.square(shares - np.eye(trial.n_classes)[y]).sum(axis=1)
+        return (shares.argmax(axis=1) != y).astype(np.float64)
+    told, y = trees.predict(pruned, X).reshape(len(y), -1), y.reshape(len(y), -1)
+    return _OF_NUMBERS[trial.measure](y, told).sum(axis=1)
+
+
+def _poisson(y: np.ndarray, told: np.ndarray) -> np.ndarray:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(y == 0, told, y * np.log(y / told) - (y - told))
+
+
+_OF_NUMBERS: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
+    "squared_error": lambda y, told: (y - told) ** 2,
+    "absolute_error": lambda y, told: np.abs(y - told),
+    "poisson": _poisson,
+}

@@ -1,0 +1,109 @@
+"""Pruning to a number of leaves, `to_size`, and by hand, `snip`.
+
+`to_size` goes greedily: of all pairs of leaves with a common parent, the one goes whose removal raises the loss least.
+The loss may be another than the tree was grown by. Its trees of different sizes are nested.
+"""
+
+from __future__ import annotations
+
+import heapq
+from typing import Any
+
+import numpy as np
+
+from kernelrules import check
+from kernelrules.prune._common import cut, node_risk, require_tree
+from kernelrules.results import Tree
+
+__all__ = ["snip", "to_size"]
+
+
+def to_size(tree: Tree, n_leaves: int, loss: str | None = None) -> Tree:
+    """Remove pairs of leaves, always the one that raises the loss least, until there are so many leaves.
+
+    Of pairs that raise it by the same, the one whose split gained least goes first, and then the last one in the order
+    of nodes.
+
+    Parameters
+    ----------
+    tree : Tree
+        What `tree.grow` returned.
+    n_leaves : int
+        Leaves to keep: at least 1, at most those of the tree.
+    loss : str, optional
+        "zero_one" (the default for classes), "gini" or "entropy"; for regression the criterion of the tree.
+
+    Returns
+    -------
+    Tree
+        With n_leaves leaves.
+
+    Examples
+    --------
+    >>> from kernelrules import prune, tree
+    >>> grown = tree.grow([[0.0], [1.0], [2.0], [3.0], [4.0], [5.0]], [0, 0, 0, 1, 0, 1])
+    >>> prune.to_size(grown, 3)
+    Tree(gini, 3 leaves, depth 2, 1 features)
+    """
+    risk, _ = node_risk(require_tree(tree), loss)
+    wanted, there = check.whole(n_leaves, "n_leaves", 1), tree.n_leaves
+    if wanted > there:
+        raise ValueError(f"n_leaves is {wanted}, but the tree has only {there} leaves")
+    left, right = tree.left, tree.right
+    inner = np.flatnonzero(left >= 0)
+    rise = np.zeros(tree.n_nodes)
+    rise[inner] = np.maximum(risk[inner] - risk[left[inner]] - risk[right[inner]], 0.0)
+    rises, gains = rise.tolist(), tree.gain.tolist()
+    parent = np.full(tree.n_nodes, -1)
+    parent[left[inner]] = parent[right[inner]] = inner
+    split = (left >= 0).astype(int)
+    open_children = split[left[inner]] + split[right[inner]]  # those that are no leaves yet
+    waits_for = dict(zip(inner.tolist(), open_children.tolist(), strict=True))
+    pairs = [(rises[node], gains[node], -node) for node, waits in waits_for.items() if waits == 0]
+    heapq.heapify(pairs)
+    gone = np.zeros(tree.n_nodes, dtype=bool)
+    for _ in range(there - wanted):
+        node = -heapq.heappop(pairs)[2]
+        gone[node] = True
+        above = int(parent[node])
+        if above >= 0:
+            waits_for[above] -= 1
+            if waits_for[above] == 0:
+                heapq.heappush(pairs, (rises[above], gains[above], -above))
+    return cut(tree, gone)
+
+
+def snip(tree: Tree, nodes: Any) -> Tree:
+    """Make leaves of nodes, by hand.
+
+    Parameters
+    ----------
+    tree : Tree
+        What `tree.grow` returned.
+    nodes : int or sequence of int
+        Numbers of nodes. Leaves stay what they are, and what lies below another node of the list is gone with it.
+
+    Returns
+    -------
+    Tree
+        Without what was below these nodes; the others are numbered anew.
+
+    Examples
+    --------
+    >>> from kernelrules import prune, tree
+    >>> grown = tree.grow([[0.0], [1.0], [2.0], [3.0], [4.0], [5.0]], [0, 0, 0, 1, 0, 1])
+    >>> prune.snip(grown, grown.right[0])
+    Tree(gini, 2 leaves, depth 1, 1 features)
+    """
+    require_tree(tree)
+    given = np.asarray(nodes)
+    if given.size == 0:
+        given = given.astype(np.int64)
+    if given.dtype.kind not in "iu" or given.ndim > 1:
+        raise TypeError(f"nodes must be a number or a sequence of numbers of nodes, got {nodes!r}")
+    outside = (given < 0) | (given >= tree.n_nodes)
+    if outside.any():
+        raise ValueError(f"nodes has {np.atleast_1d(given)[np.atleast_1d(outside)][0]}; the tree has {tree.n_nodes}")
+    chosen = np.zeros(tree.n_nodes, dtype=bool)
+    chosen[given] = True
+    return cut(tree, chosen)
