@@ -1,13 +1,12 @@
 """What fits return: frozen dataclasses of arrays. Everything after a fit is a function of one of these.
 
-One file a family: certificate.py, svm.py, tree.py, erm.py, bounds.py.
-One file a family: certificate.py, graph.py, svm.py, tree.py.
-One file a family: certificate.py, svm.py, tree.py, prune.py.
+One file a family: certificate.py, bounds.py, erm.py, graph.py, prune.py, svm.py, tree.py.
 """
 
 from kernelrules.results.bounds import Bound, Estimate
 from kernelrules.results.certificate import Certificate
 from kernelrules.results.erm import ErmFit
+from kernelrules.results.graph import GraphFit
 from kernelrules.results.prune import PruneCV, PrunePath
 from kernelrules.results.svm import CalibratedSVM, Slacks, SVMModel, TuneResult
 from kernelrules.results.tree import Surrogates, Tree
@@ -18,6 +17,7 @@ __all__ = [
     "Certificate",
     "ErmFit",
     "Estimate",
+    "GraphFit",
     "PruneCV",
     "PrunePath",
     "SVMModel",
@@ -26,5 +26,3 @@ __all__ = [
     "Tree",
     "TuneResult",
 ]
-from kernelrules.results.graph import GraphFit
-__all__ = ["CalibratedSVM", "Certificate", "GraphFit", "SVMModel", "Slacks", "Surrogates", "Tree", "TuneResult"]
