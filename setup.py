@@ -47,6 +47,7 @@ MODULES = [
     "core.smo",
     "core.smo_source",
     "core.apply",
+    "core.symmetric",
     "core.presort",
     "core.absolute",
     "core.scan",

@@ -1,0 +1,159 @@
+"""Three of the four representations, over the kernel matrix; features.py has the first. Each is solved by its own
+equations, with S = λW diag(1/w) and J_w = diag(w, 0): the weights, and 0 for unlabelled points.
+
+    kernel     α̂ = (K + S)⁻¹ (y - b)                n × n, Cholesky; a constant by elimination
+    dual       [K + S, 1; 1ᵀ, 0] [α; b] = [y; 0]     n + 1, LDLᵀ: the stationary point of D, b the multiplier of Σα = 0
+    rkhs       f̂ = K_m z + b, (J_w K_m + λW I) z + J_w 1 b = J_w y       m + 1, LU; K_m may be singular
+
+Residuals in float64 then improve a solution where rounding left something to gain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from kernelrules import check, parallel
+from kernelrules.core import symmetric
+from kernelrules.ridge.certify import EXACT, ROUNDS, Solved, from_worth, worth
+from kernelrules.ridge.conjugate import descend
+from kernelrules.ridge.definite import factor_definite, indefinite, require_semidefinite, rounding
+from kernelrules.ridge.factor import BlockLDL, smallest_eigenvalue, solve, solve_general
+from kernelrules.ridge.problem import Problem
+
+__all__ = ["dual", "kernel", "rkhs"]
+
+_ROUNDS_OF_SINGULAR = 60  # improvements where the matrix had to be made definite first
+
+
+def kernel(problem: Problem, tol: float, keep_factor: bool) -> Solved:
+    """Form 2, in one buffer: the factor below the diagonal, the kernel matrix above it."""
+    k = problem.gram()
+    diagonal = np.diagonal(k).copy()
+    if problem.given:
+        require_semidefinite(k, diagonal, problem)
+    definite = factor_definite(k, problem.noise, problem, "the kernel matrix")
+
+    def multiply(v: np.ndarray) -> np.ndarray:
+        out = np.zeros_like(v)
+        threads = parallel.enough_threads(problem.threads, len(k) ** 2 * 0.5)
+        symmetric.multiply_stored(k, diagonal, v, out, threads)
+        return out
+
+    def inverse(v: np.ndarray) -> np.ndarray:
+        return solve(k, v, problem.threads)
+
+    alpha = inverse(problem.y.copy())
+    if problem.intercept:
+        ones = inverse(np.ones((1, len(k))))
+        alpha -= ones * (alpha.sum(axis=1) / ones.sum())[:, None]
+    values = multiply(alpha)
+    found, done = worth(problem, alpha, values), 0
+    if found.gap > EXACT * found.primal and not found.settled(0.0, problem.y):
+        better, residual = alpha.copy(), found.residual.copy()
+        done = descend(problem, multiply, inverse, better, residual, EXACT, ROUNDS if definite else _ROUNDS_OF_SINGULAR)
+        if problem.intercept:
+            better -= better.mean(axis=1, keepdims=True)
+        at_better = multiply(better)
+        improved = worth(problem, better, at_better)
+        if improved.gap < found.gap:
+            alpha, values, found = better, at_better, improved
+    return from_worth(problem, alpha, values, found, done, tol, k if keep_factor else None)
+
+
+def dual(problem: Problem, tol: float) -> Solved:
+    """Form 3: the saddle point of the Lagrangian of D."""
+    n = len(problem.kept)
+    size = n + problem.intercept
+    check.fits_memory((size, size), np.float64, "the kernel matrix")
+    a = np.empty((size, size))
+    k = problem.gram(a[:n, :n])
+    if problem.given:
+        diagonal = np.diagonal(k).copy()
+        scratch = k.copy()
+        require_semidefinite(scratch, diagonal, problem)
+        del scratch
+    np.einsum("ii->i", a)[:n] += problem.noise
+    if problem.intercept:
+        a[n, :n] = a[:n, n] = 1.0
+        a[n, n] = 0.0
+    try:
+        ldl = BlockLDL(a)
+    except np.linalg.LinAlgError:
+        raise _singular(problem) from None
+    if ldl.n_negative > problem.intercept:
+        again = problem.gram()
+        lowest = smallest_eigenvalue(again, problem.threads)
+        if lowest < -rounding(n) * float(np.abs(np.diagonal(again)).sum()):
+            raise indefinite("the kernel matrix", lowest, problem)
+    return _refined(problem, ldl.solve, lambda rows: rows, n, size, tol)
+
+
+def rkhs(problem: Problem, tol: float) -> Solved:
+    """Form 4, over all m points: z is K_m⁻¹(f - b), which is α at labelled points and 0 at the others."""
+    m, kept = problem.m, problem.kept
+    size = m + problem.intercept
+    check.fits_memory((size, size), np.float64, "the kernel matrix")
+    a = np.zeros((size, size))
+    k = problem.gram(a[:m, :m], everything=True)
+    if problem.given:
+        scratch = k.copy()
+        require_semidefinite(scratch, np.diagonal(k).copy(), problem)
+        del scratch
+    weight = np.zeros(m)
+    weight[kept] = problem.weight
+    k *= weight[:, None]
+    np.einsum("ii->i", k)[...] += problem.lam * problem.total
+    if problem.intercept:
+        a[:m, m] = weight
+        a[m, :m] = 1.0
+    try:
+        inverse = solve_general(a)
+    except np.linalg.LinAlgError:
+        raise _singular(problem) from None
+
+    def right_side(rows: np.ndarray) -> np.ndarray:
+        full = np.zeros((len(rows), size))
+        full[:, kept] = rows[:, : len(kept)] * problem.weight
+        return full
+
+    return _refined(problem, inverse, right_side, m, size, tol)
+
+
+def _singular(problem: Problem) -> ValueError:
+    return ValueError(
+        f"the equations are singular in float64: lam times the sum of weights, {problem.lam * problem.total:.3g}, is "
+        "too small for this kernel matrix"
+    )
+
+
+def _refined(
+    problem: Problem,
+    inverse: Callable[[np.ndarray], np.ndarray],
+    right_side: Callable[[np.ndarray], np.ndarray],
+    n_unknown: int,
+    size: int,
+    tol: float,
+) -> Solved:
+    """Solve for y, then for what is left of it, while that makes the gap smaller."""
+    everything = n_unknown == problem.m and n_unknown != len(problem.kept)
+    alpha, best = np.zeros_like(problem.y), None
+    left, done = problem.y, -1
+    while done < ROUNDS:
+        done += 1
+        rows = np.zeros((len(left), size))
+        rows[:, : left.shape[1]] = left
+        step = inverse(right_side(rows))[:, :n_unknown]
+        alpha = alpha + (step[:, problem.kept] if everything else step)
+        if problem.intercept:
+            alpha -= alpha.mean(axis=1, keepdims=True)
+        values = problem.product(alpha)
+        found = worth(problem, alpha, values)
+        if best is not None and not found.gap < best[2].gap:
+            break
+        best = alpha, values, found
+        if found.gap <= EXACT * found.primal:
+            break
+        left = found.residual
+    return from_worth(problem, *best, done, tol)
