@@ -78,6 +78,12 @@ def descend(
         last = size
         image = multiply(direction) + noise * direction
         curvature = _dots(direction, image)
+        if (curvature < 0).any() and not problem.semidefinite:
+            lowest = float((curvature / _dots(direction, direction)).min())
+            raise ValueError(
+                f"the kernel matrix is not positive semi-definite: with lam times the sum of weights on its diagonal, "
+                f"{lam * total:.3g}, it still has an eigenvalue of {lowest:.6g} or less"
+            )
         step = np.divide(size, curvature, out=np.zeros_like(size), where=curvature > 0)[:, None]
         alpha += step * direction
         residual -= step * image

@@ -203,11 +203,11 @@ def solve_general(a: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
 
 def eigh(a: np.ndarray, n_threads: int) -> tuple[np.ndarray, np.ndarray]:
     """Eigenvalues in ascending order, and eigenvectors as columns."""
-    with blas_threads(n_threads):
-        return interruptible(lambda: np.linalg.eigh(a))
+    with blas_threads(parallel.enough_threads(n_threads, len(a) ** 3 / 10.0)):
+        return interruptible(lambda: np.linalg.eigh(a)) if len(a) > _BLOCK else np.linalg.eigh(a)
 
 
 def smallest_eigenvalue(a: np.ndarray, n_threads: int) -> float:
     """Of a symmetric matrix."""
-    with blas_threads(n_threads):
+    with blas_threads(parallel.enough_threads(n_threads, len(a) ** 3 / 20.0)):
         return float(interruptible(lambda: np.linalg.eigvalsh(a))[0])

@@ -101,6 +101,8 @@ def rkhs(problem: Problem, tol: float) -> Solved:
         scratch = k.copy()
         require_semidefinite(scratch, np.diagonal(k).copy(), problem)
         del scratch
+    elif not problem.semidefinite:
+        factor_definite(problem.gram(), problem.noise, problem, "the kernel matrix")
     weight = np.zeros(m)
     weight[kept] = problem.weight
     k *= weight[:, None]

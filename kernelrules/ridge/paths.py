@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelrules import check, kernels
+from kernelrules import check, kernels, parallel
 from kernelrules.kernels.values import is_callable, plain
 from kernelrules.results import RidgeFit, RidgePath
 from kernelrules.ridge.certify import from_worth, worth
@@ -109,6 +109,11 @@ def _lams(lams: Any) -> np.ndarray:
 Parts = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray | None]
 
 
+def _product_threads(problem: Problem, n_lams: int) -> int:
+    """That pay for n² operations a λ."""
+    return parallel.enough_threads(problem.threads, len(problem.kept) ** 2 * n_lams / 20.0)
+
+
 def _from_kernel(problem: Problem, lams: np.ndarray) -> Parts:
     """α (l, t, n), leave-one-out residuals, residuals, degrees of freedom, constants, and no weights."""
     root = np.sqrt(problem.weight)
@@ -122,7 +127,7 @@ def _from_kernel(problem: Problem, lams: np.ndarray) -> Parts:
     values = np.maximum(values, 0.0)
     strengths = lams * problem.total
     g = 1.0 / (values + strengths[:, None])
-    with blas_threads(problem.threads):
+    with blas_threads(_product_threads(problem, len(lams))):
         y = (problem.y * root) @ vectors  # (t, n)
         alphas = np.empty((len(lams), *problem.y.shape))
         for i in range(len(lams)):
@@ -148,7 +153,7 @@ def _from_kernel(problem: Problem, lams: np.ndarray) -> Parts:
 
 def _from_features(problem: Problem, lams: np.ndarray) -> Parts:
     """The same from the eigenvectors of ΨᵀWΨ, and weights (l, t, q)."""
-    with blas_threads(problem.threads):
+    with blas_threads(_product_threads(problem, len(lams))):
         psi = Features(problem)
         means = problem.means(problem.y)
         y = problem.y - means[:, None]
@@ -157,7 +162,7 @@ def _from_features(problem: Problem, lams: np.ndarray) -> Parts:
     values = np.maximum(values, 0.0)
     strengths = lams * problem.total
     g = 1.0 / (values + strengths[:, None])
-    with blas_threads(problem.threads):
+    with blas_threads(_product_threads(problem, len(lams))):
         weights = np.einsum("lk,tk->ltk", g, first @ vectors) @ vectors.T
         errors = np.empty((len(lams), *y.shape))
         left = np.empty((len(lams), y.shape[1]))  # 1 - Hᵢᵢ

@@ -95,6 +95,14 @@ class Problem:
         """Whether the kernel matrix was given."""
         return isinstance(self.kernel, kernels.Precomputed)
 
+    @property
+    def semidefinite(self) -> bool:
+        """Whether the kernel matrix has no negative eigenvalues by a theorem, whatever the data."""
+        kernel = self.kernel
+        if isinstance(kernel, kernels.Polynomial):
+            return kernel.coef0 >= 0
+        return isinstance(kernel, (kernels.Linear, kernels.RBF, kernels.Laplacian))
+
     @cached_property
     def others(self) -> np.ndarray:
         """Points without a label or without weight."""
@@ -216,6 +224,7 @@ def read(
     n = x.shape[0]
     if given:
         n = _labelled_of_given(x, y, unlabelled)
+        x = _symmetric(x)
     if n == 0:
         raise ValueError("no labelled point: y is empty" if x.shape[0] else "X has no rows")
     rows, flat = targets(y, n)
@@ -255,6 +264,14 @@ def _labelled_of_given(x: Any, y: Any, unlabelled: Any) -> int:
     else:
         require_symmetric(x, "X")
     return n
+
+
+def _symmetric(x: Any) -> Any:
+    """A kernel matrix without the rounding errors in which it differs from its transpose."""
+    if isinstance(x, check.Csr):
+        whole = x.toscipy()
+        return check.matrix((whole + whole.T) / 2)
+    return x if np.array_equal(x, x.T) else (x + x.T) / 2
 
 
 def _stacked(x: Any, z: Any) -> Any:
