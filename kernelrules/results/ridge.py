@@ -39,8 +39,8 @@ class RidgeFit:
         The constant; 0 where none was asked for.
     certificate : Certificate
         Of the sum over targets. kkt is the largest absolute residual of the equations that were solved: of
-        y - f = λWα/w for the kernel's forms, of weights = Φᵀα for "features". converged: the gap is at most tol times
-        the primal objective, or the residual is rounding error.
+        y - f = λWα/w for the kernel's forms, of weights = Φᵀα for "features". converged: the gap of every target is at
+        most tol times its primal objective, or its residual is rounding error.
     X : ndarray or csr_array
         The labelled points; for `Precomputed` the kernel matrix that was given.
     y : ndarray (n,)

@@ -20,7 +20,7 @@ import numpy as np
 from kernelrules.results import Certificate
 from kernelrules.ridge.problem import Problem
 
-__all__ = ["ConvergenceWarning", "Solved", "Worth", "certified", "from_worth", "worth"]
+__all__ = ["ConvergenceWarning", "Solved", "Worth", "better_of", "certified", "from_worth", "worth"]
 
 ROUNDS = 4  # improvements of a factorisation's solution, after which what is left is rounding error
 EXACT = 1e-24  # relative gap that is not worth improving: twelve digits of the residual
@@ -37,19 +37,34 @@ class Worth:
 
     Attributes
     ----------
-    primal, dual, gap : float
-        Of the sum over targets.
+    primals, duals, gaps : ndarray (t,)
+        Of each target.
     constant : ndarray (t,)
         The b that is best for them.
     residual : ndarray (t, n)
         r - λWα/w: what the optimality conditions are violated by.
     """
 
-    primal: float
-    dual: float
-    gap: float
+    primals: np.ndarray
+    duals: np.ndarray
+    gaps: np.ndarray
     constant: np.ndarray
     residual: np.ndarray
+
+    @property
+    def primal(self) -> float:
+        """Of all targets together."""
+        return float(self.primals.sum())
+
+    @property
+    def dual(self) -> float:
+        """Of all targets together."""
+        return float(self.duals.sum())
+
+    @property
+    def gap(self) -> float:
+        """Of all targets together."""
+        return float(self.gaps.sum())
 
     @property
     def kkt(self) -> float:
@@ -57,8 +72,9 @@ class Worth:
         return float(np.abs(self.residual).max(initial=0.0))
 
     def settled(self, tol: float, y: np.ndarray) -> bool:
-        """Whether the gap is at most tol of the primal objective, or nothing but rounding error."""
-        return self.gap <= tol * self.primal or self.kkt <= _ROUNDING * float(np.abs(y).max(initial=0.0))
+        """Whether the gap of every target is at most tol of its primal objective, or nothing but rounding error."""
+        rounding = np.abs(self.residual).max(axis=1) <= _ROUNDING * np.abs(y).max(axis=1)
+        return bool(((self.gaps <= tol * self.primals) | rounding).all())
 
 
 def worth(problem: Problem, alpha: np.ndarray, at_points: np.ndarray) -> Worth:
@@ -68,12 +84,21 @@ def worth(problem: Problem, alpha: np.ndarray, at_points: np.ndarray) -> Worth:
     constant = problem.means(errors)
     errors -= constant[:, None]
     residual = errors - noise * alpha
-    norm = float((alpha * at_points).sum())
-    primal = float((problem.weight * errors**2).sum()) / problem.total + lam * norm
+    norms = (alpha * at_points).sum(axis=1)
+    primals = (problem.weight * errors**2).sum(axis=1) / problem.total + lam * norms
     centred = problem.y - problem.means(problem.y)[:, None]  # the same where Σα = 0, but for rounding
-    dual = lam * (2 * float((alpha * centred).sum()) - norm - float((noise * alpha**2).sum()))
-    gap = float((problem.weight * residual**2).sum()) / problem.total
-    return Worth(primal, dual, gap, constant, residual)
+    duals = lam * (2 * (alpha * centred).sum(axis=1) - norms - (noise * alpha**2).sum(axis=1))
+    gaps = (problem.weight * residual**2).sum(axis=1) / problem.total
+    return Worth(primals, duals, gaps, constant, residual)
+
+
+def better_of(first: tuple[Any, ...], second: tuple[Any, ...]) -> tuple[np.ndarray, np.ndarray, Worth]:
+    """Of two solutions (α, α · K, worth) the better one for every target."""
+    pick = second[2].gaps < first[2].gaps
+    rows = [np.where(pick[:, None], b, a) for a, b in zip(first[:2], second[:2], strict=True)]
+    one, two = first[2], second[2]
+    numbers = [np.where(pick, getattr(two, f), getattr(one, f)) for f in ("primals", "duals", "gaps", "constant")]
+    return rows[0], rows[1], Worth(*numbers, np.where(pick[:, None], two.residual, one.residual))
 
 
 @dataclass(frozen=True, eq=False)

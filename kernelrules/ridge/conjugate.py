@@ -25,7 +25,7 @@ from kernelrules.ridge.certify import Worth, worth
 from kernelrules.ridge.factor import blas_threads, factor, solve, solve_lower
 from kernelrules.ridge.problem import Problem
 
-__all__ = ["descend", "iterate", "nystroem_inverse"]
+__all__ = ["Product", "descend", "iterate", "nystroem_inverse"]
 
 Product = Callable[[np.ndarray], np.ndarray]
 
@@ -49,20 +49,20 @@ def descend(
     tol: float,
     max_iter: int,
     done: int = 0,
-    floor: float = 0.0,
 ) -> int:
     """Conjugate gradients from alpha with this residual, both changed in place, until the gap that the recurrence
-    gives is at most tol times the primal objective, or `floor`. The number of iterations."""
+    gives is at most tol times the primal objective of every target. The number of iterations."""
     noise, lam, total = problem.noise, problem.lam, problem.total
     ones = inverse(np.ones((1, len(noise)))) if problem.intercept else None
     direction, last = None, None
     for iteration in range(max_iter):
         residual -= problem.means(residual)[:, None]
-        gap = float((problem.weight * residual**2).sum()) / total
-        primal = lam * float(_dots(alpha, problem.y + residual).sum()) + gap
+        gap = (problem.weight * residual**2).sum(axis=1) / total
+        primal = lam * _dots(alpha, problem.y + residual) + gap
         if problem.tick is not None:
-            problem.tick(done + iteration, done + max_iter, gap / primal if primal > 0 else math.inf)
-        if gap <= max(tol * primal, floor):
+            whole = float(primal.sum())
+            problem.tick(done + iteration, done + max_iter, float(gap.sum()) / whole if whole > 0 else math.inf)
+        if (gap <= tol * primal).all():
             return iteration
         z = inverse(residual.copy())
         if ones is not None:

@@ -64,21 +64,26 @@ def blas_threads(n_threads: int) -> Iterator[None]:
                 _limit.restore_original_limits()
 
 
-def interruptible(call: Callable[[], Any]) -> Any:
-    """call(), for a long one that releases Python's lock: Ctrl-C is answered at once, and what the call still computes
-    is thrown away when it is done."""
+def interruptible(call: Callable[[], Any], n_threads: int) -> Any:
+    """call() with BLAS on that many threads, for a long one that releases Python's lock: Ctrl-C is answered at once.
+
+    What the call still computes is thrown away when it is done. Its thread is no daemon, so a program ends after it:
+    BLAS may hang where a process ends in the middle of a computation.
+    """
     outcome: list[Any] = []
+    done = threading.Event()
 
     def work() -> None:
         try:
-            outcome.append((call(), None))
+            with blas_threads(n_threads):
+                outcome.append((call(), None))
         except BaseException as error:
             outcome.append((None, error))
+        done.set()
 
-    worker = threading.Thread(target=work, daemon=True)
-    worker.start()
-    while worker.is_alive():
-        worker.join(0.1)
+    threading.Thread(target=work).start()
+    while not done.wait(0.1):  # not by join: interrupted, it believes that the thread has ended
+        pass
     result, error = outcome[0]
     if error is not None:
         raise error
@@ -189,8 +194,7 @@ def _negative_pivots(ldu: np.ndarray, pivots: np.ndarray) -> int:
 
 def solve_general(a: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
     """A function that gives a⁻¹ of every row of b, by LU in place of a. On one thread: the same bits always."""
-    with blas_threads(1):
-        lu, pivots, failed = interruptible(lambda: lapack.dgetrf(a.T, overwrite_a=1))
+    lu, pivots, failed = interruptible(lambda: lapack.dgetrf(a.T, overwrite_a=1), 1)
     if failed:
         raise np.linalg.LinAlgError("singular")
 
@@ -203,11 +207,10 @@ def solve_general(a: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
 
 def eigh(a: np.ndarray, n_threads: int) -> tuple[np.ndarray, np.ndarray]:
     """Eigenvalues in ascending order, and eigenvectors as columns."""
-    with blas_threads(parallel.enough_threads(n_threads, len(a) ** 3 / 10.0)):
-        return interruptible(lambda: np.linalg.eigh(a)) if len(a) > _BLOCK else np.linalg.eigh(a)
+    return interruptible(lambda: np.linalg.eigh(a), parallel.enough_threads(n_threads, len(a) ** 3 / 10.0))
 
 
 def smallest_eigenvalue(a: np.ndarray, n_threads: int) -> float:
     """Of a symmetric matrix."""
-    with blas_threads(parallel.enough_threads(n_threads, len(a) ** 3 / 20.0)):
-        return float(interruptible(lambda: np.linalg.eigvalsh(a))[0])
+    values = interruptible(lambda: np.linalg.eigvalsh(a), parallel.enough_threads(n_threads, len(a) ** 3 / 20.0))
+    return float(values[0])

@@ -16,15 +16,19 @@ import numpy as np
 
 from kernelrules import check, parallel
 from kernelrules.core import symmetric
-from kernelrules.ridge.certify import EXACT, ROUNDS, Solved, from_worth, worth
-from kernelrules.ridge.conjugate import descend
+from kernelrules.ridge.certify import EXACT, ROUNDS, Solved, Worth, better_of, from_worth, worth
+from kernelrules.ridge.conjugate import Product, descend
 from kernelrules.ridge.definite import factor_definite, indefinite, require_semidefinite, rounding
-from kernelrules.ridge.factor import BlockLDL, smallest_eigenvalue, solve, solve_general
+from kernelrules.ridge.factor import BlockLDL, factor, smallest_eigenvalue, solve, solve_general
 from kernelrules.ridge.problem import Problem
 
 __all__ = ["dual", "kernel", "rkhs"]
 
 _ROUNDS_OF_SINGULAR = 60  # improvements where the matrix had to be made definite first
+_ROUNDS_OF_SINGLE = 15  # and where the factor is one of float32
+_SINGLE_FROM = 1500  # points from which that is tried
+_SINGLE_CONDITION = 1e6  # of the matrix, up to which: beyond it iterations take longer than they save
+_GOOD = 1e-20  # relative gap of a solution that is as good as a float64 factor's
 
 
 def kernel(problem: Problem, tol: float, keep_factor: bool) -> Solved:
@@ -33,7 +37,6 @@ def kernel(problem: Problem, tol: float, keep_factor: bool) -> Solved:
     diagonal = np.diagonal(k).copy()
     if problem.given:
         require_semidefinite(k, diagonal, problem)
-    definite = factor_definite(k, problem.noise, problem, "the kernel matrix")
 
     def multiply(v: np.ndarray) -> np.ndarray:
         out = np.zeros_like(v)
@@ -41,25 +44,61 @@ def kernel(problem: Problem, tol: float, keep_factor: bool) -> Solved:
         symmetric.multiply_stored(k, diagonal, v, out, threads)
         return out
 
-    def inverse(v: np.ndarray) -> np.ndarray:
-        return solve(k, v, problem.threads)
+    if not keep_factor and _single_pays(problem, multiply):
+        inverse = _single_inverse(problem, k)
+        if inverse is not None:
+            alpha, values, found, done = _improved(problem, multiply, inverse, _ROUNDS_OF_SINGLE)
+            if found.settled(_GOOD, problem.y):
+                return from_worth(problem, alpha, values, found, done, tol)
+    definite = factor_definite(k, problem.noise, problem, "the kernel matrix")
+    rounds = ROUNDS if definite else _ROUNDS_OF_SINGULAR
+    solution = _improved(problem, multiply, lambda v: solve(k, v, problem.threads), rounds)
+    return from_worth(problem, *solution, tol, k if keep_factor else None)
 
+
+def _improved(
+    problem: Problem, multiply: Product, inverse: Product, rounds: int
+) -> tuple[np.ndarray, np.ndarray, Worth, int]:
+    """α from (an approximate) inverse, improved by conjugate gradients with it; α · K, its worth, and iterations."""
     alpha = inverse(problem.y.copy())
     if problem.intercept:
-        ones = inverse(np.ones((1, len(k))))
+        ones = inverse(np.ones((1, alpha.shape[1])))
         alpha -= ones * (alpha.sum(axis=1) / ones.sum())[:, None]
+        alpha -= alpha.mean(axis=1, keepdims=True)
     values = multiply(alpha)
-    found, done = worth(problem, alpha, values), 0
-    if found.gap > EXACT * found.primal and not found.settled(0.0, problem.y):
-        better, residual = alpha.copy(), found.residual.copy()
-        done = descend(problem, multiply, inverse, better, residual, EXACT, ROUNDS if definite else _ROUNDS_OF_SINGULAR)
-        if problem.intercept:
-            better -= better.mean(axis=1, keepdims=True)
-        at_better = multiply(better)
-        improved = worth(problem, better, at_better)
-        if improved.gap < found.gap:
-            alpha, values, found = better, at_better, improved
-    return from_worth(problem, alpha, values, found, done, tol, k if keep_factor else None)
+    start = alpha, values, worth(problem, alpha, values)
+    better, residual = alpha.copy(), start[2].residual.copy()
+    done = descend(problem, multiply, inverse, better, residual, EXACT, rounds)
+    if done == 0:
+        return *start, 0
+    if problem.intercept:
+        better -= better.mean(axis=1, keepdims=True)
+    at_better = multiply(better)
+    return *better_of(start, (better, at_better, worth(problem, better, at_better))), done
+
+
+def _single_pays(problem: Problem, multiply: Product) -> bool:
+    """Whether a float32 factor, half the work, is near enough to the matrix for a few iterations in float64."""
+    n = len(problem.kept)
+    if n < _SINGLE_FROM or 4 * n * n > check.free_memory() // 2:
+        return False
+    largest = float(np.abs(multiply(np.ones((1, n)))).max())  # the norm of K, for kernels without negative values
+    return problem.semidefinite and largest <= _SINGLE_CONDITION * float(problem.noise.min())
+
+
+def _single_inverse(problem: Problem, k: np.ndarray) -> Product | None:
+    """v ↦ (K + S)⁻¹v by a float32 factor; None where it has none."""
+    lower = k.astype(np.float32)
+    diagonal = np.einsum("ii->i", lower)
+    diagonal += problem.noise.astype(np.float32)
+    if not np.isfinite(diagonal).all() or factor(lower, problem.threads) >= 0:
+        return None
+
+    def inverse(v: np.ndarray) -> np.ndarray:
+        size = np.maximum(np.abs(v).max(axis=1, keepdims=True), np.finfo(np.float64).tiny)
+        return solve(lower, (v / size).astype(np.float32), problem.threads) * size
+
+    return inverse
 
 
 def dual(problem: Problem, tol: float) -> Solved:
