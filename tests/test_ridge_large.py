@@ -212,8 +212,8 @@ def test_a_float32_factor_loses_no_digits(intercept, monkeypatch):
     X, y = wave(1600)
     y = np.column_stack([y, 1e-8 * X[:, 0], 1e8 * X[:, 1]])
     made = []
-    original = forms._single_inverse
-    monkeypatch.setattr(forms, "_single_inverse", lambda *args: made.append(True) or original(*args))
+    original = forms._single_factor
+    monkeypatch.setattr(forms, "_single_factor", lambda *args: made.append(True) or original(*args))
     for lam, tried in ((1e-3, True), (1e-8, False)):
         made.clear()
         found = ridge.fit(X, y, lam, kernels.RBF(0.2), intercept=intercept)

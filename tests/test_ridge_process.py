@@ -87,6 +87,20 @@ def test_float32_variances_are_good_or_made_in_float64():
     assert narrow.variance.dtype == np.float64
 
 
+def test_kept_factors_are_used_where_they_are_good_enough():
+    """float32 data keep a float32 factor; points in float64 still get float64 variances."""
+    rng = np.random.default_rng(0)
+    X, new = rng.normal(size=(1600, 3)).astype(np.float32), rng.normal(size=(20, 3)).astype(np.float32)
+    y = np.sin(X[:, 0])
+    wide = ridge.fit(X.astype(np.float64), y, 1e-3, kernels.RBF(0.2), keep_factor=True)
+    narrow = ridge.fit(X, y, 1e-3, kernels.RBF(0.2), keep_factor=True)
+    assert (wide.factor.dtype, narrow.factor.dtype) == (np.float64, np.float32)
+    exact = ridge.posterior(wide, new).variance
+    np.testing.assert_allclose(ridge.posterior(narrow, new).variance, exact, atol=1e-5)
+    assert np.abs(ridge.posterior(narrow, new).variance - exact).max() > 0
+    np.testing.assert_allclose(ridge.posterior(narrow, new.astype(np.float64)).variance, exact, atol=1e-12)
+
+
 def test_variance_far_away_and_at_the_data():
     X = np.linspace(0, 1, 20)[:, None]
     fit = ridge.fit(X, X[:, 0], 1e-8, kernels.RBF(5.0))

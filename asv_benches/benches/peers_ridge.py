@@ -107,7 +107,7 @@ def posterior_calls(X, y):
     kernels, ridge = require("kernels", "gram"), require("ridge", "posterior")
     n, p = X.shape
     new = normal((2 * n, p), X.dtype, seed=2)
-    fit = ridge.fit(X, y, LAM, kernels.RBF(1 / p), keep_factor=X.dtype == np.float64, n_threads=THREADS)
+    fit = ridge.fit(X, y, LAM, kernels.RBF(1 / p), keep_factor=True, n_threads=THREADS)
     theirs = GaussianProcessRegressor(RBF(np.sqrt(p / 2), "fixed"), alpha=LAM * n, optimizer=None).fit(X, y)
     lower = np.asfortranarray(theirs.L_)
     right = np.asfortranarray(kernels.gram(X, new, kernels.RBF(1 / p), dtype=np.float64))

@@ -53,7 +53,8 @@ class RidgeFit:
         Whether the constant was fitted.
     factor : ndarray or None
         With `keep_factor`: on and below the diagonal the Cholesky factor of K + λW diag(1/w), over the points of
-        positive weight. What is above the diagonal is something else.
+        positive weight; of float32 data in float32, where that is near enough. What is above the diagonal is
+        something else.
     """
 
     form: str

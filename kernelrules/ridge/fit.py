@@ -200,11 +200,13 @@ def certificate(
 
     Parameters
     ----------
-    X, y, lam, kernel, sample_weight, intercept : as in `fit`
+    X, y, lam, kernel : as in `fit`
         The problem. gamma "scale" and "auto" are taken from X.
     alpha : array (n,) or (n, t)
         Coefficients, of the shape of y; 0 where the sample weight is, and with an intercept of sum 0, since the dual
         has no other.
+    sample_weight, intercept : as in `fit`
+        The rest of the problem.
     tol : float
         The relative gap up to which the certificate says converged.
     n_threads : int, optional

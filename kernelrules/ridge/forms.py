@@ -44,12 +44,14 @@ def kernel(problem: Problem, tol: float, keep_factor: bool) -> Solved:
         symmetric.multiply_stored(k, diagonal, v, out, threads)
         return out
 
-    if not keep_factor and _single_pays(problem, multiply):
-        inverse = _single_inverse(problem, k)
-        if inverse is not None:
-            alpha, values, found, done = _improved(problem, multiply, inverse, _ROUNDS_OF_SINGLE)
-            if found.settled(_GOOD, problem.y):
-                return from_worth(problem, alpha, values, found, done, tol)
+    may_be_single = not keep_factor or problem.data.dtype == np.float32
+    if may_be_single and _single_pays(problem, multiply):
+        lower = _single_factor(problem, k)
+        if lower is not None:
+            *solution, done = _improved(problem, multiply, _single_inverse(problem, lower), _ROUNDS_OF_SINGLE)
+            if solution[2].settled(_GOOD, problem.y):
+                return from_worth(problem, *solution, done, tol, lower if keep_factor else None)
+            del lower
     definite = factor_definite(k, problem.noise, problem, "the kernel matrix")
     rounds = ROUNDS if definite else _ROUNDS_OF_SINGULAR
     solution = _improved(problem, multiply, lambda v: solve(k, v, problem.threads), rounds)
@@ -86,13 +88,17 @@ def _single_pays(problem: Problem, multiply: Product) -> bool:
     return problem.semidefinite and largest <= _SINGLE_CONDITION * float(problem.noise.min())
 
 
-def _single_inverse(problem: Problem, k: np.ndarray) -> Product | None:
-    """v ↦ (K + S)⁻¹v by a float32 factor; None where it has none."""
+def _single_factor(problem: Problem, k: np.ndarray) -> np.ndarray | None:
+    """The Cholesky factor of K + S in float32; None where it has none."""
     lower = k.astype(np.float32)
     diagonal = np.einsum("ii->i", lower)
-    diagonal += problem.noise.astype(np.float32)
-    if not np.isfinite(diagonal).all() or factor(lower, problem.threads) >= 0:
-        return None
+    with np.errstate(over="ignore"):
+        diagonal += problem.noise.astype(np.float32)
+    return lower if np.isfinite(diagonal).all() and factor(lower, problem.threads) < 0 else None
+
+
+def _single_inverse(problem: Problem, lower: np.ndarray) -> Product:
+    """v ↦ (K + S)⁻¹v by a float32 factor."""
 
     def inverse(v: np.ndarray) -> np.ndarray:
         size = np.maximum(np.abs(v).max(axis=1, keepdims=True), np.finfo(np.float64).tiny)

@@ -47,13 +47,17 @@ def path(
 
     Parameters
     ----------
-    X, y, kernel, sample_weight, intercept : as in `fit`
-        The problem. y has an entry for every row.
+    X, y : as in `fit`
+        The data; y has an entry for every row, also for `Precomputed`.
     lams : array (l,)
         Values of λ, all greater than 0, in any order.
+    kernel : as in `fit`
+        The kernel.
     form : "auto", "kernel" or "features"
         Eigenvectors of the kernel matrix, or of the second moments of the features of a kernel that has an exact
         feature map; "auto" takes what is cheaper.
+    sample_weight, intercept : as in `fit`
+        The rest of the problem.
     n_threads : int, optional
         Default: the cores that the process may use. LAPACK finds the eigenvectors: the last digits may depend on it.
     callback : callable, optional

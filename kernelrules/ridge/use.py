@@ -140,10 +140,9 @@ def _process(fit: RidgeFit, problem: Problem, single: bool = False) -> _Process:
         return _feature_process(fit, problem)
     z = None if problem.given else problem.labelled()
     lower = fit.factor
-    if lower is None and single:
+    if single and (lower is None or lower.dtype == np.float32):
         lower = _single_factor(fit, problem)
-        z = z.astype(np.float32) if lower is not None else z
-    if lower is None:
+    if lower is None or (lower.dtype == np.float32 and not single):
         lower = problem.gram()
         factor_definite(lower, problem.noise, problem, "the kernel matrix")
     ones = solve_lower(lower, np.ones((1, len(lower)), dtype=lower.dtype), problem.threads)[0].astype(np.float64)
@@ -163,14 +162,14 @@ def _feature_process(fit: RidgeFit, problem: Problem) -> _Process:
 
 def _single_factor(fit: RidgeFit, problem: Problem) -> np.ndarray | None:
     """The factor in float32, if α can be had from it: then it is good enough for variances."""
-    x = take(problem.data, problem.kept)
-    n = x.shape[0]
-    check.fits_memory((n, n), np.float32, "the kernel matrix")
-    lower = kernels.gram(plain(x), kernel=fit.kernel, n_threads=problem.threads)
-    diagonal = np.einsum("ii->i", lower)
-    diagonal += problem.noise.astype(np.float32)
-    if factor(lower, problem.threads) >= 0:
-        return None
+    lower = fit.factor
+    if lower is None:
+        lower = kernels.gram(take(problem.data, problem.kept), kernel=fit.kernel, n_threads=problem.threads)
+        diagonal = np.einsum("ii->i", lower)
+        with np.errstate(over="ignore"):
+            diagonal += problem.noise.astype(np.float32)
+        if not np.isfinite(diagonal).all() or factor(lower, problem.threads) >= 0:
+            return None
     alpha = np.atleast_2d(fit.alpha.T)[:, problem.kept]
     right = problem.y - np.atleast_1d(fit.intercept)[:, None]
     found = solve(lower, np.ascontiguousarray(right, dtype=np.float32), problem.threads)
@@ -220,8 +219,7 @@ def posterior(
     bounded = isinstance(fit.kernel, (kernels.RBF, kernels.Laplacian))
     single = bounded and isinstance(x, np.ndarray) and x.dtype == problem.data.dtype == np.float32
     process = _process(fit, problem, single and isinstance(problem.data, np.ndarray))
-    if process.lower.dtype == np.float64:
-        x = x.astype(np.float64)
+    x = x.astype(np.float64)
     mean = np.empty((x.shape[0], len(problem.y)))
     variance = np.empty(x.shape[0])
     width = process.lower.shape[0]
@@ -250,13 +248,10 @@ def _block(process: _Process, x: Any, own: np.ndarray) -> tuple[np.ndarray, np.n
         squares = np.einsum("ij,ij->i", solved, solved) * problem.lam * problem.total
         return mean, squares + (problem.lam if problem.intercept else 0.0)
     k = _cross_values(process, x)
-    if k.dtype == np.float64:
-        alpha = np.atleast_2d(fit.alpha.T)[:, problem.kept]
-        with blas_threads(1):
-            mean = k @ alpha.T + np.atleast_1d(fit.intercept)
-    else:
-        mean = np.atleast_2d(_values(fit, x.astype(np.float64), problem.threads).T).T
-    solved = solve_lower(process.lower, k, problem.threads)
+    alpha = np.atleast_2d(fit.alpha.T)[:, problem.kept]
+    with blas_threads(1):
+        mean = k @ alpha.T + np.atleast_1d(fit.intercept)
+    solved = solve_lower(process.lower, k.astype(process.lower.dtype, copy=False), problem.threads)
     variance = own - np.einsum("ij,ij->i", solved, solved, dtype=np.float64)
     if problem.intercept:
         variance += (1.0 - np.einsum("ij,j->i", solved, process.ones)) ** 2 / process.ones_square
