@@ -30,7 +30,11 @@ REFUSED = [
     ({"lam": np.nan}, ValueError, "lam must be finite"),
     ({"lam": np.inf}, ValueError, "lam must be finite"),
     ({"lam": "0.1"}, TypeError, "lam must be a number"),
-    ({"lam": 1e308}, ValueError, "does not fit float64"),
+    ({"lam": 1e101}, ValueError, "lam must be between 1e-100 and 1e.100, got 1e.101"),
+    ({"lam": 1e-101}, ValueError, "lam must be between 1e-100 and 1e.100, got 1e-101"),
+    ({"lam": 1e99, "sample_weight": np.full(8, 1e250)}, ValueError, "does not fit float64"),
+    ({"lam": 1e-99, "sample_weight": np.full(8, 1e-250)}, ValueError, "does not fit float64"),
+    ({"X": 1e160 * X, "kernel": kernels.RBF()}, ValueError, "variance of X"),
     ({"y": Y[:5]}, ValueError, "y has 5 entries but X has 8 rows"),
     ({"y": np.ones((5, 2))}, ValueError, "y has 5 rows but X has 8"),
     ({"y": with_entry(Y, 3, np.nan)}, ValueError, "y holds nan at position 3"),
@@ -164,6 +168,17 @@ def test_weights_of_all_sizes():
     np.testing.assert_allclose(heavy.fitted[3:], light.fitted, rtol=1e-9)
     assert np.isfinite(heavy.alpha).all()
     assert heavy.certificate.converged
+
+
+@pytest.mark.parametrize("form", ["features", "kernel", "dual", "rkhs"])
+def test_lams_of_all_sizes(form):
+    """Far beyond the kernel's size f is K y / (λn) and the certificate is exact; P = D = mean of y²."""
+    K = kernels.gram(X, kernel=kernels.Linear())
+    for lam in (1e20, 1e100):
+        found = fit(lam=lam, kernel=kernels.Linear(), form=form)
+        np.testing.assert_allclose(found.fitted * lam, K @ Y / 8, rtol=1e-10)
+        c = found.certificate
+        np.testing.assert_allclose([c.primal, c.dual], np.square(Y).mean(), rtol=1e-12)
 
 
 def test_targets_of_all_sizes():

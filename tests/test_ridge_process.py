@@ -217,6 +217,7 @@ def test_path_with_leverage_of_one():
     [
         ({"lams": []}, "lams is empty"),
         ({"lams": [0.1, 0.0]}, r"lams\[1\] must be greater than 0"),
+        ({"lams": [0.1, 1e-101]}, r"lams\[1\] must be between"),
         ({"lams": [np.nan]}, r"lams\[0\] must be finite"),
         ({"lams": [[0.1]]}, "lams must be a one-dimensional"),
         ({"lams": "many"}, "lams must be a one-dimensional"),

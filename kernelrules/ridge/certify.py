@@ -87,7 +87,7 @@ def worth(problem: Problem, alpha: np.ndarray, at_points: np.ndarray) -> Worth:
     norms = (alpha * at_points).sum(axis=1)
     primals = (problem.weight * errors**2).sum(axis=1) / problem.total + lam * norms
     centred = problem.y - problem.means(problem.y)[:, None]  # the same where Σα = 0, but for rounding
-    duals = lam * (2 * (alpha * centred).sum(axis=1) - norms - (noise * alpha**2).sum(axis=1))
+    duals = lam * (2 * (alpha * centred).sum(axis=1) - norms - (noise * alpha * alpha).sum(axis=1))
     gaps = (problem.weight * residual**2).sum(axis=1) / problem.total
     return Worth(primals, duals, gaps, constant, residual)
 

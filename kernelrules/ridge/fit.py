@@ -55,7 +55,7 @@ def fit(
     y : array (n,) or (n, t)
         Targets, of one or several regressions.
     lam : float
-        λ, greater than 0.
+        λ, greater than 0 (and within 1e-100 and 1e100).
     kernel : Kernel or callable
         One of `kernelrules.kernels`, or a function k(X, Z) that gives a matrix. gamma is taken from X.
     unlabelled : array, sparse matrix or data frame, (u, p), optional

@@ -22,7 +22,7 @@ from kernelrules.ridge.definite import indefinite
 from kernelrules.ridge.factor import blas_threads, eigh
 from kernelrules.ridge.features import Features, cheapest, feature_solution
 from kernelrules.ridge.fit import build
-from kernelrules.ridge.problem import Problem, read
+from kernelrules.ridge.problem import Problem, read, strength
 
 __all__ = ["at", "path"]
 
@@ -107,7 +107,7 @@ def _lams(lams: Any) -> np.ndarray:
         raise ValueError(f"lams must be a one-dimensional array of numbers, got shape {grid.shape}, dtype {grid.dtype}")
     if not len(grid):
         raise ValueError("lams is empty")
-    return np.array([check.positive(float(lam), f"lams[{i}]") for i, lam in enumerate(grid)])
+    return np.array([strength(float(lam), f"lams[{i}]") for i, lam in enumerate(grid)])
 
 
 Parts = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray | None]

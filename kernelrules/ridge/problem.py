@@ -29,10 +29,11 @@ from kernelrules.kernels.values import (
 )
 from kernelrules.ridge.factor import blas_threads
 
-__all__ = ["Problem", "read"]
+__all__ = ["Problem", "read", "strength", "targets"]
 
 _LARGEST_TARGET = 1e150  # its square still is a number
-_MOST_NOISE = 1e300
+_LEAST_LAM, _MOST_LAM = 1e-100, 1e100  # beyond them coefficients or their squares leave float64
+_LEAST, _MOST = 1e-305, 1e300
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +89,7 @@ class Problem:
     def noise(self) -> np.ndarray:
         """λW/w of each labelled point of positive weight."""
         with np.errstate(over="ignore"):
-            return np.minimum(self.lam * self.total / self.weight, _MOST_NOISE)
+            return np.minimum(self.lam * (self.total / self.weight), _MOST)
 
     @property
     def given(self) -> bool:
@@ -183,10 +184,24 @@ def _callback(tick: Any) -> Any:
     return None if tick is None else lambda progress: tick(progress.done, progress.total)
 
 
+def strength(lam: Any, name: str) -> float:
+    """λ, greater than 0 and of a size to compute with."""
+    number = check.positive(lam, name)
+    if not _LEAST_LAM <= number <= _MOST_LAM:
+        raise ValueError(f"{name} must be between {_LEAST_LAM:g} and {_MOST_LAM:g}, got {number:g}")
+    return number
+
+
+def _n_dimensions(y: Any, name: str) -> int:
+    try:
+        return len(np.shape(y))
+    except ValueError as error:
+        raise ValueError(f"{name} is not a rectangular array: {error}") from None
+
+
 def targets(y: Any, n: int, name: str = "y") -> tuple[np.ndarray, bool]:
     """Targets as rows, (t, n), and whether they were one-dimensional."""
-    shape = np.shape(y)
-    if len(shape) == 2:
+    if _n_dimensions(y, name) == 2:
         table = check.matrix(y, name, dtype=np.float64)
         if isinstance(table, check.Csr):
             raise TypeError(f"{name} must not be sparse")
@@ -214,7 +229,7 @@ def read(
     callback: Any = None,
 ) -> Problem:
     """The problem of a user's arrays, or an error that names what is wrong with them."""
-    lam = check.positive(lam, "lam")
+    lam = strength(lam, "lam")
     if not isinstance(intercept, (bool, np.bool_)):
         raise TypeError(f"intercept must be True or False, got {intercept!r}")
     threads, tick = parallel.n_threads_or_default(n_threads), parallel.ticker(callback, "ridge")
@@ -238,9 +253,7 @@ def read(
         refuse_overflow(points, None, resolved)
         if not np.isfinite(kernels.diagonal(plain(points), resolved)).all():
             raise ValueError(f"values of {resolved!r} overflow float64 on these data: use smaller units or gamma")
-    with np.errstate(over="ignore"):
-        strength = lam * math.fsum(weight)
-    if not math.isfinite(strength):
+    if not _LEAST < lam * math.fsum(weight) < _MOST:
         raise ValueError(f"lam times the sum of weights does not fit float64: {lam} · {math.fsum(weight)}")
     return Problem(
         data, points, resolved, lam, np.ascontiguousarray(rows[:, kept]), weight[kept], kept, n, points.shape[0], flat,
@@ -254,9 +267,11 @@ def _labelled_of_given(x: Any, y: Any, unlabelled: Any) -> int:
         raise ValueError("unlabelled must be None for Precomputed(): X is the kernel matrix of all points")
     if x.shape[0] != x.shape[1]:
         raise ValueError(f"X must be square to be a kernel matrix of its points, got shape {x.shape}")
-    n = len(y) if np.ndim(y) else 0
-    if np.ndim(y) == 0 or n > x.shape[0]:
-        raise ValueError(f"y has {n} entries but X has {x.shape[0]} rows" if np.ndim(y) else "y must be an array")
+    if _n_dimensions(y, "y") == 0:
+        raise ValueError(f"y must be an array, got {y!r}")
+    n = np.shape(y)[0]
+    if n > x.shape[0]:
+        raise ValueError(f"y has {n} entries but X has {x.shape[0]} rows")
     if isinstance(x, check.Csr):
         both = abs(x.toscipy() - x.toscipy().T)
         if both.nnz and both.max() > 1e-6 * abs(x.data).max():
