@@ -133,9 +133,8 @@ def _from_kernel(problem: Problem, lams: np.ndarray) -> Parts:
     g = 1.0 / (values + strengths[:, None])
     with blas_threads(_product_threads(problem, len(lams))):
         y = (problem.y * root) @ vectors  # (t, n)
-        alphas = np.empty((len(lams), *problem.y.shape))
-        for i in range(len(lams)):
-            alphas[i] = ((g[i] * y) @ vectors.T) * root
+        rotated = (g[:, None, :] * y).reshape(-1, len(root))  # all λ and targets in one product
+        alphas = ((rotated @ vectors.T) * root).reshape(len(lams), *y.shape)
         inverse = np.empty((len(lams), len(root)))  # Mᵢᵢ
         for start in range(0, len(root), _ROWS):
             rows = slice(start, start + _ROWS)
