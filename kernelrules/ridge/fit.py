@@ -240,7 +240,7 @@ def certificate(
         raise ValueError(f"alpha must be 0 where sample_weight is, but is not at position {place}")
     rows = np.ascontiguousarray(rows[:, problem.kept])
     sums = np.abs(rows.sum(axis=1))
-    if problem.intercept and (sums > 1e-8 * np.abs(rows).sum(axis=1)).any():
+    if problem.intercept and (sums > 1e-8 * np.abs(rows).sum(axis=1) + np.finfo(np.float64).tiny).any():
         raise ValueError(f"with an intercept alpha must sum to 0, but its sum is {sums.max():.6g}")
     found = worth(problem, rows, problem.product(rows))
     return Certificate(found.primal, found.dual, found.gap, found.kkt, 0, found.settled(tol, problem.y))
