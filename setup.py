@@ -50,6 +50,7 @@ MODULES = [
     "core.cholesky",
     "core.neighbours",
     "core.multigrid",
+    "core.symmetric",
     "core.presort",
     "core.absolute",
     "core.levels",

@@ -2,17 +2,18 @@
 
     arrays -> check -> core (nogil, compiled) -> results -> functions on results
 
-Submodules: `kernels` (kernels, Gram matrices, feature maps), `losses` (losses of the margin), `svm` (support vector
-machines), `erm` (regularised risk of smooth losses), `graph` (learning on graphs), `tree` (decision trees), `prune`
-(smaller trees of a grown one), `bounds` (what can be promised of what was learned), `datasets` (two small tables).
-`cython_api` is the surface for other compiled code, with `get_include()` for its header.
+Submodules: `kernels` (kernels, Gram matrices, feature maps), `losses` (losses of the margin), `ridge` (four
+representations of one predictor), `svm` (support vector machines), `erm` (regularised risk of smooth losses), `graph`
+(learning on graphs), `tree` (decision trees), `prune` (smaller trees of a grown one), `bounds` (what can be promised
+of what was learned), `datasets` (two small tables). `cython_api` is the surface for other compiled code, with
+`get_include()` for its header.
 """
 
 from importlib import metadata as _metadata
 from pathlib import Path as _Path
 
 try:
-    from kernelrules import bounds, datasets, erm, graph, kernels, losses, prune, svm, tree
+    from kernelrules import bounds, datasets, erm, graph, kernels, losses, prune, ridge, svm, tree
 except ModuleNotFoundError as _error:
     if _error.name is None or not _error.name.startswith("kernelrules."):
         raise
@@ -42,6 +43,7 @@ __all__ = [
     "kernels",
     "losses",
     "prune",
+    "ridge",
     "svm",
     "tree",
 ]

@@ -1,7 +1,7 @@
 """Cholesky factors A = L·Lᵀ of dense symmetric matrices, and what is solved with them, by tiles spread over threads.
 
-    factor          the lower triangle of A becomes L; the strict upper triangle is neither read nor written, so that
-                    it still holds A: multiply_upper() makes A·v from it for a residual
+    factor          the lower triangle of A becomes L; the strict upper triangle is neither read nor written: it
+                    still holds A, for a residual
     solve_lower     b := L⁻¹·b    for every row b
     solve           b := A⁻¹·b    for every row b
 
@@ -36,7 +36,6 @@ cdef enum:
     FEW = 12                    # right-hand sides up to which going through L once for each is faster
     GROUP = 8                   # rows of L that a backward solve uses at a time
     BATCH_BYTES = 64 << 20     # of right-hand sides in slivers
-    PARTS = 16                  # sums that a product with a symmetric matrix is made of
 
 cdef struct Corner:             # what solving with a factored tile on the diagonal needs
     void *slivers               # of its rows, TILE deep
@@ -466,48 +465,3 @@ def solve_lower(const real_t[:, ::1] factor, real_t[:, ::1] b, int n_threads, ti
 def solve(const real_t[:, ::1] factor, real_t[:, ::1] b, int n_threads, tick=None):
     """b := (L·Lᵀ)⁻¹·b for every row of b."""
     solve_all(factor, b, True, n_threads, tick)
-
-
-# ---- products with what is left of A ---------------------------------------------------------------------------
-
-cdef void multiply_part(const void *simd, const real_t *a, Py_ssize_t n, Py_ssize_t first, Py_ssize_t last,
-                        const double *v, double *out) noexcept nogil:
-    """out += what rows first..last of the strict upper triangle, and their mirror image, contribute to A·v."""
-    cdef Py_ssize_t i
-    cdef const real_t *row
-    for i in range(first, last):
-        row = a + i * n
-        out[i] += dot(simd, row + i + 1, v + i + 1, n - i - 1)
-        add_rows(simd, &row, i + 1, v + i, 1, out + i + 1, n - i - 1)
-
-
-def multiply_upper(const real_t[:, ::1] a, const double[::1] diagonal, const double[:, ::1] v, double[:, ::1] out,
-                   int n_threads):
-    """out[r] = A·v[r] for the symmetric A with this diagonal and strict upper triangle."""
-    cdef Py_ssize_t n = a.shape[0], r, p, i
-    cdef Py_ssize_t[PARTS + 1] bounds
-    cdef const void *simd
-    cdef double *sums_of_parts
-    if n == 0 or v.shape[0] == 0:
-        return
-    simd = pick(simd_level(), &a[0, 0])
-    for p in range(PARTS):      # parts of about the same number of entries
-        bounds[p] = <Py_ssize_t> (n * (1 - sqrt(1 - p / <double> PARTS)))
-    bounds[PARTS] = n
-    sums_of_parts = <double *> malloc(PARTS * n * sizeof(double))
-    if sums_of_parts == NULL:
-        raise MemoryError("working memory could not be allocated")
-    try:
-        for r in range(v.shape[0]):
-            with nogil:
-                memset(sums_of_parts, 0, PARTS * n * sizeof(double))
-                for p in prange(PARTS, num_threads=n_threads, schedule="dynamic", chunksize=1):
-                    multiply_part(simd, &a[0, 0], n, bounds[p], bounds[p + 1], &v[r, 0], sums_of_parts + p * n)
-                for i in range(n):
-                    out[r, i] = diagonal[i] * v[r, i]
-                for p in range(PARTS):
-                    for i in range(n):
-                        out[r, i] += sums_of_parts[p * n + i]
-            PyErr_CheckSignals()
-    finally:
-        free(sums_of_parts)

@@ -98,7 +98,7 @@ def _variance(data: Any) -> float:
     with np.errstate(over="ignore", invalid="ignore"):
         mean = math.fsum(float(stored[part].sum(dtype=np.float64)) / n_all for part in parts)
         squares = math.fsum(float(np.square(stored[part] - mean, dtype=np.float64).sum()) for part in parts)
-        return (squares + (n_all - stored.size) * mean**2) / n_all
+        return (squares + (n_all - stored.size) * mean * mean) / n_all
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from kernelrules import check, parallel
-from kernelrules.core import apply
+from kernelrules.core import apply, symmetric
 from kernelrules.kernels.matrix import require_kernel
 from kernelrules.kernels.specs import Kernel, Linear
 
-__all__ = ["ask", "is_callable", "plain", "product", "require_symmetric", "resolve", "take"]
+__all__ = ["ask", "is_callable", "plain", "product", "require_symmetric", "resolve", "symmetric_product", "take"]
 
 _BLOCK = 256  # rows of a callable kernel made at a time
 _ASYMMETRY = 1e-6  # of a given matrix, relative to its largest entry, that passes for rounding
@@ -90,4 +90,15 @@ def product(
     else:
         threads = parallel.enough_threads(n_threads, x.shape[0] * z.shape[0] * (2 + x.shape[1] / 16))
         apply.apply_dense(x, z, kernel.core(), coefficients, out, threads, tick, wanted)
+    return out
+
+
+def symmetric_product(x: Any, kernel: Any, coefficients: np.ndarray, n_threads: int, tick: Any = None) -> np.ndarray:
+    """Coefficients · k(x, x), (n_rows, n) in float64; of dense data each kernel value is made once for both places."""
+    if is_callable(kernel) or isinstance(kernel, Linear) or isinstance(x, check.Csr):
+        return np.ascontiguousarray(product(x, x, kernel, coefficients, n_threads, tick).T)
+    coefficients = np.ascontiguousarray(coefficients, dtype=np.float64)
+    out = np.zeros(coefficients.shape)
+    threads = parallel.enough_threads(n_threads, x.shape[0] ** 2 * (1 + x.shape[1] / 32))
+    symmetric.apply_symmetric(x, kernel.core(), coefficients, out, threads, tick)
     return out

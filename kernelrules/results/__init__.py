@@ -1,6 +1,6 @@
 """What fits return: frozen dataclasses of arrays. Everything after a fit is a function of one of these.
 
-One file a family: certificate.py, bounds.py, erm.py, graph.py, prune.py, svm.py, tree.py.
+One file a family: certificate.py, bounds.py, erm.py, graph.py, prune.py, ridge.py, svm.py, tree.py.
 """
 
 from kernelrules.results.bounds import Bound, Estimate
@@ -8,6 +8,7 @@ from kernelrules.results.certificate import Certificate
 from kernelrules.results.erm import ErmFit
 from kernelrules.results.graph import GraphFit
 from kernelrules.results.prune import PruneCV, PrunePath
+from kernelrules.results.ridge import Posterior, RidgeFit, RidgePath
 from kernelrules.results.svm import CalibratedSVM, Slacks, SVMModel, TuneResult
 from kernelrules.results.tree import Surrogates, Tree
 
@@ -18,8 +19,11 @@ __all__ = [
     "ErmFit",
     "Estimate",
     "GraphFit",
+    "Posterior",
     "PruneCV",
     "PrunePath",
+    "RidgeFit",
+    "RidgePath",
     "SVMModel",
     "Slacks",
     "Surrogates",

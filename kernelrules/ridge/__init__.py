@@ -1,0 +1,29 @@
+"""Kernel ridge regression: one minimiser in four representations, with a certificate.
+
+fit.py       fit, certificate                 problem.py    the checked problem, and products with its kernel
+use.py       predict, posterior               features.py   the form over explicit features
+paths.py     path, at                         forms.py      the forms kernel, dual and rkhs
+certify.py   primal, dual and gap at any α    conjugate.py  conjugate gradients where n² does not fit
+definite.py  what is not semi-definite        factor.py     Cholesky, LDLᵀ, LU and eigenvectors
+"""
+
+from kernelrules.results import Certificate, Posterior, RidgeFit, RidgePath
+from kernelrules.ridge.certify import ConvergenceWarning
+from kernelrules.ridge.fit import certificate, fit
+from kernelrules.ridge.paths import at, path
+from kernelrules.ridge.use import log_marginal_likelihood, posterior, predict
+
+__all__ = [
+    "Certificate",
+    "ConvergenceWarning",
+    "Posterior",
+    "RidgeFit",
+    "RidgePath",
+    "at",
+    "certificate",
+    "fit",
+    "log_marginal_likelihood",
+    "path",
+    "posterior",
+    "predict",
+]

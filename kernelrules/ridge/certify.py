@@ -1,0 +1,147 @@
+"""What coefficients are worth: primal, dual and gap at any α, optimal or not.
+
+With r = y - Kα - b, and b the weighted mean that makes the primal smallest (or 0 where there is no constant),
+
+    P(α) = (1/W) Σ wᵢ rᵢ² + λ αᵀKα
+    D(α) = 2λ αᵀy - λ αᵀKα - λ² W Σ αᵢ²/wᵢ                     (where Σα = 0, if there is a constant)
+    P - D = (1/W) Σ wᵢ (rᵢ - λWαᵢ/wᵢ)² ≥ 0                     zero at the optimum only
+
+The gap is computed by its own formula: the difference of two nearly equal objectives would be rounding error.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kernelrules.results import Certificate
+from kernelrules.ridge.problem import Problem
+
+__all__ = ["ConvergenceWarning", "Solved", "Worth", "better_of", "certified", "from_worth", "worth"]
+
+ROUNDS = 4  # improvements of a factorisation's solution, after which what is left is rounding error
+EXACT = 1e-24  # relative gap that is not worth improving: twelve digits of the residual
+_ROUNDING = 64 * np.finfo(np.float64).eps  # of the targets: residuals below it cannot be improved
+
+
+class ConvergenceWarning(UserWarning):
+    """The solver stopped before the tolerance was reached; the certificate says how good the answer is."""
+
+
+@dataclass(frozen=True, eq=False)
+class Worth:
+    """Objectives and residuals of coefficients.
+
+    Attributes
+    ----------
+    primals, duals, gaps : ndarray (t,)
+        Of each target.
+    constant : ndarray (t,)
+        The b that is best for them.
+    residual : ndarray (t, n)
+        r - λWα/w: what the optimality conditions are violated by.
+    """
+
+    primals: np.ndarray
+    duals: np.ndarray
+    gaps: np.ndarray
+    constant: np.ndarray
+    residual: np.ndarray
+
+    @property
+    def primal(self) -> float:
+        """Of all targets together."""
+        return float(self.primals.sum())
+
+    @property
+    def dual(self) -> float:
+        """Of all targets together."""
+        return float(self.duals.sum())
+
+    @property
+    def gap(self) -> float:
+        """Of all targets together."""
+        return float(self.gaps.sum())
+
+    @property
+    def kkt(self) -> float:
+        """The largest violation."""
+        return float(np.abs(self.residual).max(initial=0.0))
+
+    def settled(self, tol: float, y: np.ndarray) -> bool:
+        """Whether the gap of every target is at most tol of its primal objective, or nothing but rounding error."""
+        rounding = np.abs(self.residual).max(axis=1) <= _ROUNDING * np.abs(y).max(axis=1)
+        return bool(((self.gaps <= tol * self.primals) | rounding).all())
+
+
+def worth(problem: Problem, alpha: np.ndarray, at_points: np.ndarray) -> Worth:
+    """Of coefficients (t, n) whose product with the kernel matrix is `at_points`."""
+    noise, lam = problem.noise, problem.lam
+    errors = problem.y - at_points
+    constant = problem.means(errors)
+    errors -= constant[:, None]
+    residual = errors - noise * alpha
+    norms = (alpha * at_points).sum(axis=1)
+    primals = (problem.weight * errors**2).sum(axis=1) / problem.total + lam * norms
+    centred = problem.y - problem.means(problem.y)[:, None]  # the same where Σα = 0, but for rounding
+    duals = lam * (2 * (alpha * centred).sum(axis=1) - norms - (noise * alpha * alpha).sum(axis=1))
+    gaps = (problem.weight * residual**2).sum(axis=1) / problem.total
+    return Worth(primals, duals, gaps, constant, residual)
+
+
+def better_of(first: tuple[Any, ...], second: tuple[Any, ...]) -> tuple[np.ndarray, np.ndarray, Worth]:
+    """Of two solutions (α, α · K, worth) the better one for every target."""
+    pick = second[2].gaps < first[2].gaps
+    rows = [np.where(pick[:, None], b, a) for a, b in zip(first[:2], second[:2], strict=True)]
+    one, two = first[2], second[2]
+    numbers = [np.where(pick, getattr(two, f), getattr(one, f)) for f in ("primals", "duals", "gaps", "constant")]
+    return rows[0], rows[1], Worth(*numbers, np.where(pick[:, None], two.residual, one.residual))
+
+
+@dataclass(frozen=True, eq=False)
+class Solved:
+    """A solution: coefficients (t, n), f at all m points (t, m), constants (t,), and how good it is."""
+
+    alpha: np.ndarray
+    fitted: np.ndarray
+    constant: np.ndarray
+    primal: float
+    dual: float
+    gap: float
+    kkt: float
+    iterations: int
+    converged: bool
+    weights: np.ndarray | None = None
+    factor: np.ndarray | None = None
+
+
+def from_worth(
+    problem: Problem,
+    alpha: np.ndarray,
+    values: np.ndarray,
+    found: Worth,
+    done: int,
+    tol: float,
+    lower: Any = None,
+) -> Solved:
+    """A solution of one of the kernel's forms; `values` is alpha · K."""
+    fitted = problem.all_values(alpha, found.constant, values)
+    return Solved(
+        alpha, fitted, found.constant, found.primal, found.dual, found.gap, found.kkt, done,
+        found.settled(tol, problem.y), None, lower,
+    )  # fmt: skip
+
+
+def certified(primal: float, dual: float, gap: float, kkt: float, iterations: int, converged: bool) -> Certificate:
+    """The certificate; with a warning where the solution did not converge."""
+    if not converged:
+        warnings.warn(
+            f"the tolerance was not reached: the duality gap is {gap:.3g} at an objective of {primal:.3g} after "
+            f"{iterations} iterations. A larger lam, another kernel width or (for cg) max_iter and n_components help",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
+    return Certificate(primal, dual, gap, kkt, iterations, converged)

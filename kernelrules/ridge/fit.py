@@ -1,0 +1,246 @@
+"""`fit`, and `certificate` for coefficients of any origin."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from kernelrules import check, kernels
+from kernelrules.kernels.values import is_callable, plain
+from kernelrules.results import Certificate, RidgeFit
+from kernelrules.ridge import features, forms
+from kernelrules.ridge.certify import Solved, certified, from_worth, worth
+from kernelrules.ridge.conjugate import iterate, nystroem_inverse
+from kernelrules.ridge.problem import Problem, read, targets
+
+__all__ = ["build", "certificate", "fit"]
+
+_RBF = kernels.RBF()
+_FORMS = ("auto", "features", "kernel", "dual", "rkhs")
+_SOLVERS = ("auto", "exact", "cg")
+_MAX_ITER = 1000
+_SMALL = 2000  # points whose kernel matrix fits anywhere
+_MATRIX_SHARE = 2  # the kernel matrix may take half of the free memory; beyond that it is not made
+
+
+def fit(
+    X: Any,
+    y: Any,
+    lam: float,
+    kernel: Any = _RBF,
+    *,
+    unlabelled: Any = None,
+    form: str = "auto",
+    solver: str = "auto",
+    sample_weight: Any = None,
+    intercept: bool = False,
+    tol: float = 1e-8,
+    max_iter: int | None = None,
+    n_components: int | None = None,
+    rng: Any = 0,
+    keep_factor: bool = False,
+    n_threads: int | None = None,
+    callback: Any = None,
+) -> RidgeFit:
+    """Kernel ridge regression: minimise (1/W) Σ wᵢ (f(xᵢ) - yᵢ)² + λ‖f‖², with W = Σ wᵢ.
+
+    The factor 1/W makes λ independent of the number of points. A package that minimises Σ (f - y)² + a‖f‖² has a = λn.
+
+    Parameters
+    ----------
+    X : array, sparse matrix or data frame, (n, p)
+        The labelled points. For `Precomputed` the square kernel matrix of all points, the labelled first: y may then
+        be shorter.
+    y : array (n,) or (n, t)
+        Targets, of one or several regressions.
+    lam : float
+        λ, greater than 0 (and within 1e-100 and 1e100).
+    kernel : Kernel or callable
+        One of `kernelrules.kernels`, or a function k(X, Z) that gives a matrix. gamma is taken from X.
+    unlabelled : array, sparse matrix or data frame, (u, p), optional
+        Points whose values are wanted along with those of X.
+    form : "auto", "features", "kernel", "dual" or "rkhs"
+        Which equations to solve: all give the same f. "features" needs a kernel with an exact feature map; "auto" takes
+        it where it is cheaper than "kernel".
+    solver : "auto", "exact" or "cg"
+        A factorisation, or conjugate gradients on the dual, which never hold the kernel matrix. "auto" takes "cg" where
+        that matrix would need more than half of the free memory.
+    sample_weight : array (n,), optional
+        wᵢ, at least 0. A weight of 2 is the same as the row twice.
+    intercept : bool
+        Whether f may have a constant that is not penalised.
+    tol : float
+        Largest duality gap, relative to the primal objective, of a fit that counts as converged.
+    max_iter : int, optional
+        Iterations of "cg", 1000 by default.
+    n_components : int, optional
+        Points that the Nyström preconditioner of "cg" uses, 3√n by default.
+    rng : Generator, seed or None
+        Decides which points these are.
+    keep_factor : bool
+        Keep the Cholesky factor, n² numbers, so that `posterior` need not make it. For form "kernel".
+    n_threads : int, optional
+        Default: the cores that the process may use.
+    callback : callable, optional
+        Called with a `Progress` several times a second; what it raises ends the computation.
+
+    Returns
+    -------
+    RidgeFit
+        Values at all points, coefficients and the certificate, all in float64.
+
+    Warns
+    -----
+    ConvergenceWarning
+        Where the tolerance was not reached.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelrules import kernels, ridge
+    >>> X = np.linspace(0, 6, 50)[:, None]
+    >>> found = ridge.fit(X, np.sin(X[:, 0]), 1e-6, kernels.RBF(1.0), unlabelled=[[2.5]])
+    >>> bool(abs(found.fitted[-1] - np.sin(2.5)) < 1e-3)
+    True
+    >>> found.form, bool(found.certificate.gap < 1e-12)
+    ('kernel', True)
+    """
+    if form not in _FORMS:
+        raise ValueError(f"form must be one of {', '.join(_FORMS)}, got {form!r}")
+    if solver not in _SOLVERS:
+        raise ValueError(f"solver must be one of {', '.join(_SOLVERS)}, got {solver!r}")
+    tol = check.positive(tol, "tol")
+    limit = _MAX_ITER if max_iter is None else check.whole(max_iter, "max_iter", 1)
+    if n_components is not None:
+        check.whole(n_components, "n_components", 1)
+    problem = read(
+        X, y, lam, kernel, unlabelled=unlabelled, sample_weight=sample_weight, intercept=intercept,
+        n_threads=n_threads, callback=callback,
+    )  # fmt: skip
+    form, solver = _choose(problem, form, solver)
+    if keep_factor and (form != "kernel" or solver != "exact"):
+        raise ValueError(f'keep_factor needs form="kernel" and solver="exact", but this fit is {form!r}, {solver!r}')
+    if solver == "cg":
+        inverse = nystroem_inverse(problem, n_components, rng)
+        alpha, values, found, done = iterate(problem, inverse, tol, limit)
+        solved = from_worth(problem, alpha, values, found, done, tol)
+    elif form == "features":
+        solved = features.features(problem, tol)
+    elif form == "kernel":
+        solved = forms.kernel(problem, tol, keep_factor)
+    else:
+        solved = (forms.dual if form == "dual" else forms.rkhs)(problem, tol)
+    return build(problem, solved, form, solver)
+
+
+def _choose(problem: Problem, form: str, solver: str) -> tuple[str, str]:
+    """Form and solver, where one of them was left open."""
+    if form == "features":
+        if is_callable(problem.kernel):
+            raise ValueError('form "features" needs a kernel with an exact feature map, got a callable')
+        kernels.feature_map(problem.kernel, problem.points.shape[1])  # raises, and says why
+    if solver == "cg":
+        if form not in ("auto", "kernel", "dual"):
+            raise ValueError(f'solver "cg" maximises the dual; it cannot solve form {form!r}')
+        return ("dual" if form == "auto" else form), "cg"
+    if form == "auto":
+        form = features.cheapest(problem)
+    if solver == "auto" and form in ("kernel", "dual"):
+        n = len(problem.kept)
+        held = problem.given or is_callable(problem.kernel)
+        if not held and n > _SMALL and n * n * 8 > check.free_memory() // _MATRIX_SHARE:
+            return form, "cg"
+    return form, "exact"
+
+
+def build(problem: Problem, solved: Solved, form: str, solver: str) -> RidgeFit:
+    """The result of a solution, in the user's shapes."""
+    weight = np.zeros(problem.n)
+    weight[problem.kept] = problem.weight
+    y = np.zeros((len(problem.y), problem.n))
+    y[:, problem.kept] = problem.y
+    constant = solved.constant
+    return RidgeFit(
+        form=form,
+        solver=solver,
+        kernel=problem.kernel,
+        lam=problem.lam,
+        fitted=problem.shaped(solved.fitted),
+        alpha=problem.shaped(problem.all_alpha(solved.alpha)),
+        weights=None if solved.weights is None else problem.shaped(solved.weights),
+        intercept=float(constant[0]) if problem.flat else constant,
+        certificate=certified(
+            solved.primal, solved.dual, solved.gap, solved.kkt, solved.iterations, bool(solved.converged)
+        ),
+        X=plain(problem.data),
+        y=problem.shaped(y),
+        sample_weight=weight,
+        n_features=problem.points.shape[1],
+        has_intercept=problem.intercept,
+        factor=solved.factor,
+    )
+
+
+def certificate(
+    X: Any,
+    y: Any,
+    lam: float,
+    kernel: Any = _RBF,
+    *,
+    alpha: Any,
+    sample_weight: Any = None,
+    intercept: bool = False,
+    tol: float = 1e-8,
+    n_threads: int | None = None,
+) -> Certificate:
+    """What any coefficients are worth: primal and dual objective, and the gap between them.
+
+    No f whatever has a smaller objective than `dual`, so f = k(·, X)·alpha is at most `gap` above the best.
+
+    Parameters
+    ----------
+    X, y, lam, kernel : as in `fit`
+        The problem. gamma "scale" and "auto" are taken from X.
+    alpha : array (n,) or (n, t)
+        Coefficients, of the shape of y; 0 where the sample weight is, and with an intercept of sum 0, since the dual
+        has no other.
+    sample_weight, intercept : as in `fit`
+        The rest of the problem.
+    tol : float
+        The relative gap up to which the certificate says converged.
+    n_threads : int, optional
+        Default: the cores that the process may use.
+
+    Returns
+    -------
+    Certificate
+        With the intercept that is best for alpha.
+
+    Examples
+    --------
+    >>> from kernelrules import kernels, ridge
+    >>> X, y = [[1.0], [2.0]], [1.0, 3.0]
+    >>> zero = ridge.certificate(X, y, 0.5, kernels.Linear(), alpha=[0.0, 0.0])
+    >>> zero.primal, zero.dual, zero.gap
+    (5.0, 0.0, 5.0)
+    """
+    problem = read(
+        X, y, lam, kernel, sample_weight=sample_weight, intercept=intercept, n_threads=n_threads
+    )  # fmt: skip
+    tol = check.positive(tol, "tol")
+    if np.ndim(alpha) != (1 if problem.flat else 2):
+        raise ValueError(f"alpha must have the shape of y, got shape {np.shape(alpha)}")
+    rows, _ = targets(alpha, problem.n, "alpha")
+    if len(rows) != len(problem.y):
+        raise ValueError(f"alpha has {len(rows)} columns but y has {len(problem.y)}")
+    left_out = np.setdiff1d(np.arange(problem.n), problem.kept)
+    if np.any(rows[:, left_out]):
+        place = int(left_out[np.any(rows[:, left_out] != 0, axis=0)][0])
+        raise ValueError(f"alpha must be 0 where sample_weight is, but is not at position {place}")
+    rows = np.ascontiguousarray(rows[:, problem.kept])
+    sums = np.abs(rows.sum(axis=1))
+    if problem.intercept and (sums > 1e-8 * np.abs(rows).sum(axis=1) + np.finfo(np.float64).tiny).any():
+        raise ValueError(f"with an intercept alpha must sum to 0, but its sum is {sums.max():.6g}")
+    found = worth(problem, rows, problem.product(rows))
+    return Certificate(found.primal, found.dual, found.gap, found.kkt, 0, found.settled(tol, problem.y))

@@ -1,0 +1,276 @@
+"""Ridge for many λ from one eigendecomposition, with leave-one-out errors and effective degrees of freedom.
+
+With W^½KW^½ = UΛUᵀ and g = 1/(Λ + λW), A⁻¹ = (K + S)⁻¹ = W^½ U diag(g) Uᵀ W^½ for every λ. Let M = A⁻¹, or with a
+constant M = A⁻¹ - A⁻¹11ᵀA⁻¹/1ᵀA⁻¹1. Then α = My, the residuals are Sα, the hat matrix is I - SM, and
+
+    yᵢ - f₋ᵢ(xᵢ) = αᵢ / Mᵢᵢ        f₋ᵢ fitted without point i at the same λW.
+
+Where there are fewer features than points, the same from the eigenvectors of ΨᵀWΨ.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from kernelrules import check, kernels, parallel
+from kernelrules.kernels.values import is_callable, plain
+from kernelrules.results import RidgeFit, RidgePath
+from kernelrules.ridge.certify import from_worth, worth
+from kernelrules.ridge.definite import indefinite
+from kernelrules.ridge.factor import blas_threads, eigh
+from kernelrules.ridge.features import Features, cheapest, feature_solution
+from kernelrules.ridge.fit import build
+from kernelrules.ridge.problem import Problem, read, strength
+
+__all__ = ["at", "path"]
+
+_RBF = kernels.RBF()
+_ROWS = 512
+_NEGATIVE = 1e-6  # of the largest eigenvalue: further below 0 is no rounding error
+
+
+def path(
+    X: Any,
+    y: Any,
+    lams: Any,
+    kernel: Any = _RBF,
+    *,
+    form: str = "auto",
+    sample_weight: Any = None,
+    intercept: bool = False,
+    n_threads: int | None = None,
+    callback: Any = None,
+) -> RidgePath:
+    """Ridge regression for many λ at the price of a few: one eigendecomposition, then n² operations for each λ.
+
+    Parameters
+    ----------
+    X, y : as in `fit`
+        The data; y has an entry for every row, also for `Precomputed`.
+    lams : array (l,)
+        Values of λ, all greater than 0, in any order.
+    kernel : as in `fit`
+        The kernel.
+    form : "auto", "kernel" or "features"
+        Eigenvectors of the kernel matrix, or of the second moments of the features of a kernel that has an exact
+        feature map; "auto" takes what is cheaper.
+    sample_weight, intercept : as in `fit`
+        The rest of the problem.
+    n_threads : int, optional
+        Default: the cores that the process may use. LAPACK finds the eigenvectors: the last digits may depend on it.
+    callback : callable, optional
+        Told of progress.
+
+    Returns
+    -------
+    RidgePath
+        Coefficients, leave-one-out errors, degrees of freedom. `ridge.at` makes a fit of one of them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelrules import kernels, ridge
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.linspace(0, 6, 60)[:, None]
+    >>> found = ridge.path(X, np.sin(X[:, 0]) + 0.1 * rng.normal(size=60), np.logspace(-8, 1, 10), kernels.RBF(1.0))
+    >>> round(float(found.lams[found.best]), 6)
+    0.001
+    >>> bool((np.diff(found.dof) < 0).all())
+    True
+    """
+    if form not in ("auto", "kernel", "features"):
+        raise ValueError(f"form must be one of auto, kernel, features, got {form!r}")
+    grid = _lams(lams)
+    problem = read(
+        X, y, float(grid.max()), kernel, sample_weight=sample_weight, intercept=intercept, n_threads=n_threads,
+        callback=callback,
+    )  # fmt: skip
+    n = len(problem.kept)
+    if n < 1 + problem.intercept or (problem.given and problem.n < problem.m):
+        if n >= 1 + problem.intercept:
+            raise ValueError(f"y has {problem.n} entries but X has {problem.m} rows")
+        raise ValueError("with an intercept, leaving one out takes two points of positive weight")
+    if form == "features" and is_callable(problem.kernel):
+        raise ValueError('form "features" needs a kernel with an exact feature map, got a callable')
+    chosen = cheapest(problem) if form == "auto" else form
+    check.fits_memory((len(grid), 3 * len(problem.y), problem.n), np.float64, "the coefficients of the path")
+    with np.errstate(over="ignore"):
+        solved = (_from_features if chosen == "features" else _from_kernel)(problem, grid)
+    return _result(problem, grid, chosen, *solved)
+
+
+def _lams(lams: Any) -> np.ndarray:
+    grid = np.atleast_1d(np.asarray(lams))
+    if grid.ndim != 1 or grid.dtype.kind not in "fiu":
+        raise ValueError(f"lams must be a one-dimensional array of numbers, got shape {grid.shape}, dtype {grid.dtype}")
+    if not len(grid):
+        raise ValueError("lams is empty")
+    return np.array([strength(float(lam), f"lams[{i}]") for i, lam in enumerate(grid)])
+
+
+Parts = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray | None]
+
+
+def _product_threads(problem: Problem, n_lams: int) -> int:
+    """That pay for n² operations a λ."""
+    return parallel.enough_threads(problem.threads, len(problem.kept) ** 2 * n_lams / 20.0)
+
+
+def _from_kernel(problem: Problem, lams: np.ndarray) -> Parts:
+    """α (l, t, n), leave-one-out residuals, residuals, degrees of freedom, constants, and no weights."""
+    root = np.sqrt(problem.weight)
+    k = problem.gram()
+    k *= root
+    k *= root[:, None]
+    values, vectors = eigh(k, problem.threads)
+    del k
+    if values[0] < -_NEGATIVE * abs(values).max():
+        raise indefinite("the kernel matrix", float(values[0] / problem.weight.mean()), problem)
+    values = np.maximum(values, 0.0)
+    strengths = lams * problem.total
+    g = 1.0 / (values + strengths[:, None])
+    with blas_threads(_product_threads(problem, len(lams))):
+        y = (problem.y * root) @ vectors  # (t, n)
+        rotated = (g[:, None, :] * y).reshape(-1, len(root))  # all λ and targets in one product
+        alphas = ((rotated @ vectors.T) * root).reshape(len(lams), *y.shape)
+        inverse = np.empty((len(lams), len(root)))  # Mᵢᵢ
+        for start in range(0, len(root), _ROWS):
+            rows = slice(start, start + _ROWS)
+            inverse[:, rows] = (g @ np.square(vectors[rows]).T) * problem.weight[rows]
+            if problem.tick is not None:
+                problem.tick(min(start + _ROWS, len(root)), len(root))
+        constants = np.zeros((len(lams), len(y)))
+        if problem.intercept:
+            e = root @ vectors
+            ones = ((g * e) @ vectors.T) * root
+            sums = (g * e * e).sum(axis=1)
+            constants = np.einsum("lk,tk->lt", g * e, y) / sums[:, None]
+            alphas -= constants[:, :, None] * ones[:, None, :]
+            inverse -= ones**2 / sums[:, None]
+    noise = strengths[:, None] / problem.weight
+    dof = len(root) - (noise * inverse).sum(axis=1)
+    return alphas, alphas / inverse[:, None, :], noise[:, None, :] * alphas, dof, constants, None
+
+
+def _from_features(problem: Problem, lams: np.ndarray) -> Parts:
+    """The same from the eigenvectors of ΨᵀWΨ, and weights (l, t, q)."""
+    with blas_threads(_product_threads(problem, len(lams))):
+        psi = Features(problem)
+        means = problem.means(problem.y)
+        y = problem.y - means[:, None]
+        second, first = psi.moments(y)
+    values, vectors = eigh(second, problem.threads)
+    values = np.maximum(values, 0.0)
+    strengths = lams * problem.total
+    g = 1.0 / (values + strengths[:, None])
+    with blas_threads(_product_threads(problem, len(lams))):
+        weights = np.einsum("lk,tk->ltk", g, first @ vectors) @ vectors.T
+        errors = np.empty((len(lams), *y.shape))
+        left = np.empty((len(lams), y.shape[1]))  # 1 - Hᵢᵢ
+        share = problem.weight / problem.total if problem.intercept else np.zeros(y.shape[1])
+        for rows, block in psi.blocks():
+            errors[:, :, rows] = y[:, rows] - weights @ block.T
+            squares = np.square(block @ vectors)
+            weight = problem.weight[rows]
+            # The least that it can be, by the length of ψ: a difference of two numbers near 1 may lose it.
+            least = strengths[:, None] / (strengths[:, None] + weight * squares.sum(axis=1)) * (1 - share[rows])
+            left[:, rows] = np.maximum(1.0 - (g @ squares.T) * weight - share[rows], least * 0.5)
+    dof = (values * g).sum(axis=1) + problem.intercept
+    alphas = errors * problem.weight / strengths[:, None, None]
+    constants = means - weights @ psi.mean
+    return alphas, errors / left[:, None, :], errors, dof, constants, weights
+
+
+def _result(
+    problem: Problem, lams: np.ndarray, form: str, alphas: np.ndarray, left_out: np.ndarray, errors: np.ndarray,
+    dof: np.ndarray, constants: np.ndarray, weights: np.ndarray | None,
+) -> RidgePath:  # fmt: skip
+    """In the user's shapes; points of weight 0 have no coefficient and no residual of their own."""
+
+    def shaped(rows: np.ndarray) -> np.ndarray:
+        return rows[:, 0] if problem.flat else np.ascontiguousarray(np.swapaxes(rows, 1, 2))
+
+    def everywhere(rows: np.ndarray, fill: float) -> np.ndarray:
+        full = np.full((*rows.shape[:2], problem.n), fill)
+        full[:, :, problem.kept] = rows
+        return shaped(full)
+
+    y = np.zeros((len(problem.y), problem.n))
+    y[:, problem.kept] = problem.y
+    fitted = np.zeros((len(lams), *y.shape))
+    fitted[:, :, problem.kept] = problem.y - errors
+    others = problem.others
+    if len(others):
+        for i in range(len(lams)):
+            fitted[i][:, others] = problem.cross(others, alphas[i]).T + constants[i][:, None]
+    loo = (problem.weight * left_out**2).sum(axis=(1, 2)) / problem.total
+    weight = np.zeros(problem.n)
+    weight[problem.kept] = problem.weight
+    return RidgePath(
+        lams=lams,
+        loo_errors=loo,
+        loo_residuals=everywhere(left_out, np.nan),
+        dof=dof,
+        best=int(loo.argmin()),
+        alphas=everywhere(alphas, 0.0),
+        weights=None if weights is None else shaped(weights),
+        intercepts=constants[:, 0] if problem.flat else constants,
+        fitted=shaped(fitted),
+        form=form,
+        kernel=problem.kernel,
+        X=plain(problem.data),
+        y=problem.shaped(y),
+        sample_weight=weight,
+        has_intercept=problem.intercept,
+    )
+
+
+def at(path: RidgePath, i: int | None = None, *, tol: float = 1e-8, n_threads: int | None = None) -> RidgeFit:
+    """The fit of one λ of a path, with its certificate.
+
+    Parameters
+    ----------
+    path : RidgePath
+        What `ridge.path` returned.
+    i : int, optional
+        Which of `path.lams`; by default the best, `path.best`.
+    tol : float
+        The relative gap up to which it counts as converged.
+    n_threads : int, optional
+        Default: the cores that the process may use.
+
+    Returns
+    -------
+    RidgeFit
+        As `ridge.fit` would give it for this λ.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelrules import kernels, ridge
+    >>> X = np.linspace(0, 6, 60)[:, None]
+    >>> found = ridge.path(X, np.sin(X[:, 0]), [0.1, 0.01], kernels.RBF(1.0))
+    >>> ridge.at(found).lam, ridge.at(found, 0).certificate.converged
+    (0.01, True)
+    """
+    if not isinstance(path, RidgePath):
+        raise TypeError(f"path must be what ridge.path returned, got {type(path).__name__}")
+    n_lams = len(path.lams)
+    place = path.best if i is None else check.whole(i, "i", -n_lams)
+    if place >= n_lams:
+        raise ValueError(f"i must be less than {n_lams}, the number of lams, got {i}")
+    problem = read(
+        path.X, path.y, path.lams[place], path.kernel, sample_weight=path.sample_weight,
+        intercept=path.has_intercept, n_threads=n_threads,
+    )  # fmt: skip
+    tol = check.positive(tol, "tol")
+    if path.weights is not None:
+        weights = np.atleast_2d(path.weights[place].T)
+        solved = feature_solution(problem, weights, tol)
+    else:
+        alpha = np.ascontiguousarray(np.atleast_2d(path.alphas[place].T)[:, problem.kept])
+        values = problem.product(alpha)
+        solved = from_worth(problem, alpha, values, worth(problem, alpha, values), 0, tol)
+    return build(problem, solved, path.form, "exact")

@@ -1,0 +1,304 @@
+"""A checked ridge problem: the points, targets and weights that all forms work on, and products with its kernel.
+
+    minimise  (1/W) Σ wᵢ (fᵢ - yᵢ)² + λ‖f‖²,   W = Σ wᵢ
+
+Rows of weight 0 count as unlabelled. Inside, targets and coefficients have one row for each target, (t, n), and the
+noise of a point is sᵢ = λW/wᵢ: the optimum solves (K + diag s) α = y - b, where Σα = 0 if the constant b is free.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from kernelrules import check, kernels, parallel
+from kernelrules.kernels.matrix import refuse_overflow
+from kernelrules.kernels.values import (
+    ask,
+    is_callable,
+    plain,
+    product,
+    require_symmetric,
+    resolve,
+    symmetric_product,
+    take,
+)
+from kernelrules.ridge.factor import blas_threads
+
+__all__ = ["Problem", "read", "strength", "targets"]
+
+_LARGEST_TARGET = 1e150  # its square still is a number
+_LEAST_LAM, _MOST_LAM = 1e-100, 1e100  # beyond them coefficients or their squares leave float64
+_LEAST, _MOST = 1e-305, 1e300
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """What is to be solved.
+
+    Attributes
+    ----------
+    data : ndarray or Csr
+        The labelled points as they were given, float32 or float64.
+    points : ndarray or Csr (m, p)
+        All of them in float64, the labelled first; for `Precomputed` the matrix of all, (m, m).
+    kernel : Kernel or callable
+        With gamma as a number.
+    lam : float
+        λ.
+    y : ndarray (t, n_kept)
+        Targets of the labelled points of positive weight.
+    weight : ndarray (n_kept,)
+        Their weights.
+    kept : ndarray (n_kept,)
+        Which points they are.
+    n, m : int
+        Labelled points, and all points.
+    flat : bool
+        Whether the targets were one-dimensional.
+    intercept : bool
+        Whether there is a constant.
+    threads, tick : int, callable or None
+        To use; told of progress.
+    """
+
+    data: Any
+    points: Any
+    kernel: Any
+    lam: float
+    y: np.ndarray
+    weight: np.ndarray
+    kept: np.ndarray
+    n: int
+    m: int
+    flat: bool
+    intercept: bool
+    threads: int
+    tick: Any
+
+    @cached_property
+    def total(self) -> float:
+        """W."""
+        return math.fsum(self.weight)
+
+    @cached_property
+    def noise(self) -> np.ndarray:
+        """λW/w of each labelled point of positive weight."""
+        with np.errstate(over="ignore"):
+            return np.minimum(self.lam * (self.total / self.weight), _MOST)
+
+    @property
+    def given(self) -> bool:
+        """Whether the kernel matrix was given."""
+        return isinstance(self.kernel, kernels.Precomputed)
+
+    @property
+    def semidefinite(self) -> bool:
+        """Whether the kernel matrix has no negative eigenvalues by a theorem, whatever the data."""
+        kernel = self.kernel
+        if isinstance(kernel, kernels.Polynomial):
+            return kernel.coef0 >= 0
+        return isinstance(kernel, (kernels.Linear, kernels.RBF, kernels.Laplacian))
+
+    @cached_property
+    def others(self) -> np.ndarray:
+        """Points without a label or without weight."""
+        return np.setdiff1d(np.arange(self.m), self.kept, assume_unique=True)
+
+    def labelled(self) -> Any:
+        """The labelled points of positive weight."""
+        return self.points if len(self.kept) == self.m else take(self.points, self.kept)
+
+    def means(self, values: np.ndarray) -> np.ndarray:
+        """Weighted means of rows of values; 0 where there is no constant to be fitted."""
+        if not self.intercept:
+            return np.zeros(len(values))
+        return (values * self.weight).sum(axis=1) / self.total
+
+    # ---- the kernel -------------------------------------------------------------------------------------------------
+
+    def gram(self, out: np.ndarray | None = None, everything: bool = False) -> np.ndarray:
+        """The kernel matrix of the labelled points of positive weight, or of all, in float64; a copy."""
+        size = self.m if everything else len(self.kept)
+        if out is None:
+            check.fits_memory((size, size), np.float64, "the kernel matrix")
+            out = np.empty((size, size))
+        if self.given:
+            dense = self.points.toscipy().toarray() if isinstance(self.points, check.Csr) else self.points
+            out[...] = dense if size == self.m else dense[np.ix_(self.kept, self.kept)]
+            return out
+        x = self.points if everything else self.labelled()
+        if is_callable(self.kernel):
+            out[...] = ask(self.kernel, x, x)
+            require_symmetric(out, "kernel(X, X)")
+            return out
+        return kernels.gram(plain(x), None, self.kernel, out=out, n_threads=self.threads, callback=_callback(self.tick))
+
+    def product(self, alpha: np.ndarray, single: bool = False) -> np.ndarray:
+        """alpha · K, (t, n_kept), without the matrix; `single`: from float32 kernel values."""
+        with blas_threads(1):  # the same bits for any number of threads
+            if self.given:
+                return self._given_rows(self.kept, alpha).T.copy()
+            x = self.labelled()
+            x = x.astype(np.float32) if single else x
+            return symmetric_product(x, self.kernel, alpha, self.threads)
+
+    def cross(self, rows: np.ndarray, alpha: np.ndarray) -> np.ndarray:
+        """k(points[rows], labelled) · alphaᵀ, (n_rows, t)."""
+        with blas_threads(1):
+            if self.given:
+                return self._given_rows(rows, alpha)
+            return product(take(self.points, rows), self.labelled(), self.kernel, alpha, self.threads)
+
+    def _given_rows(self, rows: np.ndarray, alpha: np.ndarray) -> np.ndarray:
+        full = np.zeros((self.m, len(alpha)))
+        full[self.kept] = alpha.T
+        return np.asarray(plain(take(self.points, rows)) @ full)
+
+    # ---- results ----------------------------------------------------------------------------------------------------
+
+    def shaped(self, rows: np.ndarray) -> np.ndarray:
+        """(t, k) inside becomes (k,) or (k, t) for the user."""
+        return rows[0].copy() if self.flat else np.ascontiguousarray(rows.T)
+
+    def all_values(self, alpha: np.ndarray, constant: np.ndarray, at_kept: np.ndarray) -> np.ndarray:
+        """f at all m points, (t, m), from alpha · K at the labelled ones."""
+        values = np.empty((len(alpha), self.m))
+        values[:, self.kept] = at_kept
+        if len(self.kept) < self.m:
+            values[:, self.others] = self.cross(self.others, alpha).T
+        return values + constant[:, None]
+
+    def all_alpha(self, alpha: np.ndarray) -> np.ndarray:
+        """With a zero for every labelled point of weight 0."""
+        full = np.zeros((len(alpha), self.n))
+        full[:, self.kept] = alpha
+        return full
+
+
+def _callback(tick: Any) -> Any:
+    return None if tick is None else lambda progress: tick(progress.done, progress.total)
+
+
+def strength(lam: Any, name: str) -> float:
+    """λ, greater than 0 and of a size to compute with."""
+    number = check.positive(lam, name)
+    if not _LEAST_LAM <= number <= _MOST_LAM:
+        raise ValueError(f"{name} must be between {_LEAST_LAM:g} and {_MOST_LAM:g}, got {number:g}")
+    return number
+
+
+def _n_dimensions(y: Any, name: str) -> int:
+    try:
+        return len(np.shape(y))
+    except ValueError as error:
+        raise ValueError(f"{name} is not a rectangular array: {error}") from None
+
+
+def targets(y: Any, n: int, name: str = "y") -> tuple[np.ndarray, bool]:
+    """Targets as rows, (t, n), and whether they were one-dimensional."""
+    if _n_dimensions(y, name) == 2:
+        table = check.matrix(y, name, dtype=np.float64)
+        if isinstance(table, check.Csr):
+            raise TypeError(f"{name} must not be sparse")
+        if len(table) != n:
+            raise ValueError(f"{name} has {len(table)} rows but X has {n}")
+        rows, flat = np.ascontiguousarray(table.T), False
+    else:
+        rows, flat = check.targets(y, n, name)[None, :], True
+    if np.abs(rows).max(initial=0.0) > _LARGEST_TARGET:
+        largest = rows.flat[np.abs(rows).argmax()]
+        raise ValueError(f"{name} holds {largest:.3g}, whose square does not fit float64: rescale it")
+    return rows, flat
+
+
+def read(
+    X: Any,
+    y: Any,
+    lam: Any,
+    kernel: Any,
+    *,
+    unlabelled: Any = None,
+    sample_weight: Any = None,
+    intercept: Any = False,
+    n_threads: int | None = None,
+    callback: Any = None,
+) -> Problem:
+    """The problem of a user's arrays, or an error that names what is wrong with them."""
+    lam = strength(lam, "lam")
+    if not isinstance(intercept, (bool, np.bool_)):
+        raise TypeError(f"intercept must be True or False, got {intercept!r}")
+    threads, tick = parallel.n_threads_or_default(n_threads), parallel.ticker(callback, "ridge")
+    data = check.matrix(X)
+    x = data.astype(np.float64, copy=False) if isinstance(data, np.ndarray) else data.astype(np.float64)
+    given = isinstance(kernel, kernels.Precomputed)
+    n = x.shape[0]
+    if given:
+        n = _labelled_of_given(x, y, unlabelled)
+        x = _symmetric(x)
+    if n == 0:
+        raise ValueError("no labelled point: y is empty" if x.shape[0] else "X has no rows")
+    rows, flat = targets(y, n)
+    weight = check.weights(sample_weight, n)
+    kept = np.flatnonzero(weight)
+    resolved = resolve(kernel, x)
+    points = x
+    if unlabelled is not None:
+        points = _stacked(x, check.matrix(unlabelled, "unlabelled", dtype=np.float64))
+    if not given and not is_callable(resolved):
+        refuse_overflow(points, None, resolved)
+        if not np.isfinite(kernels.diagonal(plain(points), resolved)).all():
+            raise ValueError(f"values of {resolved!r} overflow float64 on these data: use smaller units or gamma")
+    if not _LEAST < lam * math.fsum(weight) < _MOST:
+        raise ValueError(f"lam times the sum of weights does not fit float64: {lam} · {math.fsum(weight)}")
+    return Problem(
+        data, points, resolved, lam, np.ascontiguousarray(rows[:, kept]), weight[kept], kept, n, points.shape[0], flat,
+        bool(intercept), threads, tick,
+    )  # fmt: skip
+
+
+def _labelled_of_given(x: Any, y: Any, unlabelled: Any) -> int:
+    """How many of the points of a kernel matrix have labels."""
+    if unlabelled is not None:
+        raise ValueError("unlabelled must be None for Precomputed(): X is the kernel matrix of all points")
+    if x.shape[0] != x.shape[1]:
+        raise ValueError(f"X must be square to be a kernel matrix of its points, got shape {x.shape}")
+    if _n_dimensions(y, "y") == 0:
+        raise ValueError(f"y must be an array, got {y!r}")
+    n = np.shape(y)[0]
+    if n > x.shape[0]:
+        raise ValueError(f"y has {n} entries but X has {x.shape[0]} rows")
+    if isinstance(x, check.Csr):
+        both = abs(x.toscipy() - x.toscipy().T)
+        if both.nnz and both.max() > 1e-6 * abs(x.data).max():
+            raise ValueError(f"X is not symmetric, so no kernel matrix: by {both.max()}")
+    else:
+        require_symmetric(x, "X")
+    return n
+
+
+def _symmetric(x: Any) -> Any:
+    """A kernel matrix without the rounding errors in which it differs from its transpose."""
+    if isinstance(x, check.Csr):
+        whole = x.toscipy()
+        return check.matrix((whole + whole.T) / 2)
+    return x if np.array_equal(x, x.T) else (x + x.T) / 2
+
+
+def _stacked(x: Any, z: Any) -> Any:
+    """The rows of both, sparse if either is."""
+    if x.shape[1] != z.shape[1]:
+        raise ValueError(f"unlabelled has {z.shape[1]} columns but X has {x.shape[1]}")
+    if not isinstance(x, check.Csr) and not isinstance(z, check.Csr):
+        return np.concatenate([x, z])
+    a, b = (rows if isinstance(rows, check.Csr) else check.sparse_rows(rows) for rows in (x, z))
+    return check.Csr(
+        np.concatenate([a.data, b.data]),
+        np.concatenate([a.indices, b.indices]),
+        np.concatenate([a.indptr, b.indptr[1:] + a.indptr[-1]]),
+        a.n_features,
+    )
