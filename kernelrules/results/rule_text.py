@@ -1,0 +1,102 @@
+"""Rules as a person writes them: `contact = yes → high-risk`, `2 < B ≤ 4 & A ≤ 2 → Y`, `OTHERWISE → N`.
+
+Text is for reading. By default it says nothing of values that training never showed (missing ones in a column that had
+none, levels that did not occur), and thresholds lose the digits that rounding made; `exact` leaves nothing out.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+__all__ = ["condition_text", "condition_texts", "list_text", "number_text", "prediction_text", "rule_text"]
+
+_ROUNDING = 1e-9  # relative: halfway points of numbers with up to eight digits have no other error
+_UNSEEN = -1
+
+
+def number_text(number: float, *, exact: bool = False) -> str:
+    """The shortest decimal that is the number but for rounding; with `exact` the number itself."""
+    number = float(number)
+    if not math.isfinite(number):
+        return str(number)
+    if number == int(number) and abs(number) < 1e15:
+        return str(int(number))
+    if exact:
+        return repr(number)
+    for digits in range(1, 17):
+        text = f"{number:.{digits}g}"
+        if abs(float(text) - number) <= _ROUNDING * abs(number):
+            return repr(float(text))
+    return repr(number)
+
+
+def condition_text(condition: Any, rules: Any, *, exact: bool = False) -> str:
+    """A condition in words, with the names of a rule list."""
+    name, levels = rules.feature_names[condition.feature], rules.levels[condition.feature]
+    if condition.only_missing:
+        return f"{name} is missing"
+    if condition.only_known:
+        return f"{name} is known"
+    says_missing = exact or rules.missing_seen is None or bool(rules.missing_seen[condition.feature])
+    if condition.categories is not None:
+        text = _levels_text(name, levels, condition.categories, exact=exact)
+    else:
+        text = _interval_text(name, condition.low, condition.high, exact=exact)
+    return f"{text} or missing" if condition.missing and says_missing else text
+
+
+def _interval_text(name: str, low: float, high: float, *, exact: bool) -> str:
+    below, above = number_text(low, exact=exact), number_text(high, exact=exact)
+    if low == -math.inf:
+        return f"{name} ≤ {above}"
+    if high == math.inf:
+        return f"{name} > {below}"
+    return f"{below} < {name} ≤ {above}"
+
+
+def _levels_text(name: str, levels: Any, codes: tuple[int, ...], *, exact: bool) -> str:
+    """The levels that satisfy it, or those that do not, whichever are fewer."""
+    inside = [code for code in codes if code != _UNSEEN]
+    outside = sorted(set(range(len(levels))) - set(inside))
+    unseen = _UNSEEN in codes
+    negative = unseen if exact else (unseen and len(outside) < len(inside)) or not inside
+    named = [str(levels[code]) for code in (outside if negative else inside)]
+    if not named:
+        return f"{name} is known" if negative else f"{name} is one of no levels"
+    if len(named) == 1:
+        return f"{name} {'≠' if negative else '='} {named[0]}"
+    return f"{name} {'not in' if negative else 'in'} {{{', '.join(named)}}}"
+
+
+def condition_texts(rule: Any, rules: Any, *, exact: bool = False) -> list[str]:
+    """The conditions of a rule in words; one with an `or` stands in brackets where there are others."""
+    texts = [condition_text(condition, rules, exact=exact) for condition in rule.conditions]
+    return texts if len(texts) < 2 else [f"({text})" if text.endswith(" or missing") else text for text in texts]
+
+
+def prediction_text(prediction: Any, rules: Any, *, exact: bool = False) -> str:
+    """What is predicted: the name of a class, a number, or several."""
+    if rules.classes is not None:
+        place = np.flatnonzero(rules.classes == prediction)
+        names = rules.class_names
+        return str(prediction) if names is None or len(place) == 0 else names[place[0]]
+    if np.ndim(prediction):
+        return f"({', '.join(number_text(number, exact=exact) for number in prediction)})"
+    return number_text(prediction, exact=exact)
+
+
+def rule_text(rule: Any, rules: Any, *, exact: bool = False) -> str:
+    """A rule in a line."""
+    when = " & ".join(condition_texts(rule, rules, exact=exact)) or "ALWAYS"
+    return f"{when} → {prediction_text(rule.prediction, rules, exact=exact)}"
+
+
+def list_text(rules: Any, *, exact: bool = False) -> str:
+    """One rule a line; OTHERWISE stands last where it can be needed."""
+    lines = [rule_text(rule, rules, exact=exact) for rule in rules.rules]
+    if not rules.complete:
+        lines.append(f"OTHERWISE → {prediction_text(rules.default, rules, exact=exact)}")
+    return "\n".join(lines)
