@@ -57,6 +57,8 @@ MODULES = [
     "core.grow",
     "core.tree_source",
     "core.walk",
+    "core.match",
+    "core.rule_tree",
     "cython_api",
 ]
 
