@@ -59,6 +59,7 @@ MODULES = [
     "core.walk",
     "core.match",
     "core.rule_tree",
+    "core.simplify",
     "cython_api",
 ]
 

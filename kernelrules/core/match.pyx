@@ -1,6 +1,6 @@
 """Which rows pass the tests of rules: one row at a time, or as bits, a word of 64 rows at a time.
 
-    a test of column j passes  iff  low < x_j <= high, or the flag of x_j's level is set; for a missing x_j iff `missing`
+    a test of column j passes  iff  low < x_j <= high, or its level has its flag set; for a missing x_j iff `missing`
 
 Invariant: a bit, a count and a rule's number depend on the row alone, so any number of threads gives the same.
 """

@@ -210,9 +210,9 @@ cdef class RuleTree:
     cdef int _look_up(self, Py_ssize_t number) except -1:
         """The values that lead to a node, for the columns that its rules test; and how many do."""
         cdef const Node *node = &self.nodes[number]
-        cdef Py_ssize_t at = node.first, i, k, above = number
+        cdef Py_ssize_t at = node.first, _rule, k, above = number
         cdef int64_t j
-        for i in range(node.n_rules):
+        for _rule in range(node.n_rules):
             for k in range(self.lists[at + 1]):
                 j = self.tests[self.lists[at + 2 + k]].column
                 if self.seen[j] != number:
@@ -228,7 +228,7 @@ cdef class RuleTree:
                 self.count[j] = -self.count[j]          # the nearest split above is the narrowest
             above = self.nodes[above].parent
         at = node.first
-        for i in range(node.n_rules):
+        for _rule in range(node.n_rules):
             for k in range(self.lists[at + 1]):
                 j = self.tests[self.lists[at + 2 + k]].column
                 self.count[j] = self.count[j] if self.count[j] > 0 else -self.count[j]
@@ -265,11 +265,11 @@ cdef class RuleTree:
         return NULL
 
     cdef void _clean_threshold(self, const Node *node, int64_t column, Cut *cut, double *best) noexcept nogil:
-        cdef Py_ssize_t at = node.first, i, n = 0, n_missing = 0, before = 0
+        cdef Py_ssize_t at = node.first, i, _rule, n = 0, n_missing = 0, before = 0
         cdef double weight, known = 0, absent = 0, left = 0, highest = -INFINITY
         cdef const Values *here = &self.here[column]
         cdef const Test *test
-        for i in range(node.n_rules):
+        for _rule in range(node.n_rules):
             test = self._test_of(at, column)
             weight = self.weight[self.lists[at]]
             self.intervals[n].low, self.intervals[n].high = max(test.low, here.low), min(test.high, here.high)
@@ -305,7 +305,7 @@ cdef class RuleTree:
 
     cdef int _clean_levels(self, const Node *node, int64_t column, Cut *cut, double *best) except -1:
         """Levels that one rule has belong together; the heaviest group against the others."""
-        cdef Py_ssize_t at = node.first, n = self.n_levels[column] + 1, i, level
+        cdef Py_ssize_t at = node.first, n = self.n_levels[column] + 1, _rule, level
         cdef const Values *here = &self.here[column]
         cdef const Test *test
         cdef int64_t first, leader, heaviest = -1
@@ -313,7 +313,7 @@ cdef class RuleTree:
         cdef unsigned char *chosen
         for level in range(n + 1):                      # the last stands for missing
             self.group[level], self.group_weight[level] = level, 0
-        for i in range(node.n_rules):
+        for _rule in range(node.n_rules):
             test, first = self._test_of(at, column), -1
             for level in range(n + 1):
                 if (test.levels[level] and self._level_here(column, level) if level < n
@@ -370,12 +370,13 @@ cdef class RuleTree:
                      const unsigned char *levels, Cut *cut, Py_ssize_t *fewest) noexcept nogil:
         cdef Cut offered
         cdef Values left, right
-        cdef Py_ssize_t at = node.first, i, straddling = node.n_rules - self.count[column]
+        cdef Py_ssize_t at = node.first, _rule, straddling = node.n_rules - self.count[column]
         cdef const Test *test
-        offered.column, offered.threshold, offered.missing_left, offered.levels = column, threshold, missing_left, levels
+        offered.column, offered.threshold = column, threshold
+        offered.missing_left, offered.levels = missing_left, levels
         self._side(&offered, True, &left, self.scratch[0])
         self._side(&offered, False, &right, self.scratch[1])
-        for i in range(node.n_rules):
+        for _rule in range(node.n_rules):
             test = self._test_of(at, column)
             if test != NULL and self._can_pass(test, &left) and self._can_pass(test, &right):
                 straddling += 1
@@ -428,7 +429,7 @@ cdef class RuleTree:
         """A node with the rules that may hold on a side, and their tests that are open there."""
         cdef int64_t child = self._new_node(parent)
         cdef Node *node = &self.nodes[child]
-        cdef Py_ssize_t at = self.nodes[parent].first, i, k, start, n_tests
+        cdef Py_ssize_t at = self.nodes[parent].first, _rule, k, start, n_tests
         cdef const Test *test
         cdef bint possible
         if on_left:
@@ -438,7 +439,7 @@ cdef class RuleTree:
         node.column = cut.column
         self._side(cut, on_left, &node.values,
                    NULL if cut.levels == NULL else self._flags(self.n_levels[cut.column] + 1))
-        for i in range(self.nodes[parent].n_rules):
+        for _rule in range(self.nodes[parent].n_rules):
             n_tests = self.lists[at + 1]
             self._reserve(2 + n_tests)
             start, possible = self.size, True
@@ -494,13 +495,13 @@ cdef class RuleTree:
 
     def open_lists(self):
         """For each open leaf the rules that may hold there with their tests: (rule, tests) in order."""
-        cdef Py_ssize_t i, k, at, rule
+        cdef Py_ssize_t i, k, at, _rule
         found = []
         for i in range(self.n_nodes):
             if self.nodes[i].left >= 0 or self.nodes[i].answer != OPEN:
                 continue
             at, listed = self.nodes[i].first, []
-            for rule in range(self.nodes[i].n_rules):
+            for _rule in range(self.nodes[i].n_rules):
                 listed.append((self.lists[at], [self.lists[at + 2 + k] for k in range(self.lists[at + 1])]))
                 at += 2 + self.lists[at + 1]
             found.append(listed)

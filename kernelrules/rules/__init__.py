@@ -8,7 +8,20 @@ matching.py        a rule list as the core reads it
 """
 
 from kernelrules.results import Condition, Coverage, Rule, RuleList
+from kernelrules.rules.decision_list import decision_list
 from kernelrules.rules.extract import extract
+from kernelrules.rules.simplify import simplify
 from kernelrules.rules.use import coverage, predict, predict_proba
 
-__all__ = ["Condition", "Coverage", "Rule", "RuleList", "coverage", "extract", "predict", "predict_proba"]
+__all__ = [
+    "Condition",
+    "Coverage",
+    "Rule",
+    "RuleList",
+    "coverage",
+    "decision_list",
+    "extract",
+    "predict",
+    "predict_proba",
+    "simplify",
+]

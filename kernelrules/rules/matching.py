@@ -20,7 +20,7 @@ from kernelrules.results import Condition, Rule, RuleList
 from kernelrules.results.rules import UNSEEN
 from kernelrules.tree.columns import read_with_missing
 
-__all__ = ["Matcher", "Tests", "matcher_of", "prediction_codes", "read_rows", "require_rules", "tests_of"]
+__all__ = ["Matcher", "Tests", "compiled_tests", "matcher_of", "prediction_codes", "read_rows", "require_rules"]
 
 _NANOSECONDS_A_STEP = 1.0  # of one row, down one level
 _NANOSECONDS_A_TEST = 2.0  # of one row
@@ -43,12 +43,12 @@ class Tests:
     compiled: match.Tests
 
 
-def tests_of(rules: tuple[tuple[Condition, ...], ...], levels: tuple[Any, ...]) -> Tests:
-    """Conditions of several rules, in the columns whose levels are given."""
+def compiled_tests(rules: tuple[tuple[Condition, ...], ...], levels: tuple[Any, ...], *, merge: bool = True) -> Tests:
+    """Conditions of several rules, in the columns whose levels are given; `merge` makes those of one column one."""
     numbers: dict[Condition, int] = {}
     start, ids = [0], []
     for place, conditions in enumerate(rules):
-        for condition in _one_a_column(conditions, place):
+        for condition in _one_a_column(conditions, place) if merge else conditions:
             ids.append(numbers.setdefault(condition, len(numbers)))
         start.append(len(ids))
     distinct = list(numbers)
@@ -144,7 +144,7 @@ class Matcher:
     """What a rule list becomes: the tree of its rules, and the lists of those leaves that the tree leaves open."""
 
     def __init__(self, rs: RuleList) -> None:
-        self.tests = tests_of(tuple(rule.conditions for rule in rs.rules), rs.levels)
+        self.tests = compiled_tests(tuple(rule.conditions for rule in rs.rules), rs.levels)
         weights = np.array([_weight(rule) for rule in rs.rules], dtype=np.float64)
         built = RuleTree(self.tests.compiled, self.tests.start, self.tests.ids, self.tests.n_levels, weights)
         n = built.n_nodes

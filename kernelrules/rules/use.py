@@ -173,7 +173,7 @@ def coverage(
     for first in range(0, len(x), _ROWS_AT_A_TIME):
         some = x[first : first + _ROWS_AT_A_TIME]
         masks = np.empty((matcher.tests.compiled.n, -(-len(some) // 64)), dtype=np.uint64)
-        match.fill_masks(matcher.tests.compiled, some, masks, threads)
+        match.fill_masks(matcher.tests.compiled, some, masks, parallel.enough_threads(threads, 64 * masks.size))
         match.count_rows(masks, matcher.tests.start, matcher.tests.ids, len(some), raw)
     return Coverage(
         rule=rule,
