@@ -14,7 +14,8 @@ from rule_lists import as_given, coded_rows, rule_lists
 from test_rules_extract import coded, flu
 
 from kernelrules import check, datasets, rules, tree
-from kernelrules.rules.simplify import _judged, _parts, _read, _together
+from kernelrules.rules.matching import halves
+from kernelrules.rules.simplify import _judged, _read, _together
 
 
 def noisy(n=200, seed=0):
@@ -38,7 +39,7 @@ def test_conditions_dropped_as_in_plain_python(listed, seed, confidence, weighte
     data = _read(listed, as_given(listed, rows), y, weights, "validation")
     found = _judged(listed, data, confidence or 0.0, 2, None)
     for rule, judged in zip(listed, found, strict=True):
-        parts = [part for condition in rule.conditions for part in _parts(condition)]
+        parts = [part for condition in rule.conditions for part in halves(condition)]
         kept, (score, covered) = oracle.drop_parts(parts, rows, y == rule.prediction, weights, confidence)
         assert judged.conditions == _together(kept)
         assert judged.covered == covered
@@ -62,8 +63,8 @@ def test_regression_is_judged_by_squared_error(seed, weighted):
             error = np.average((y[20:][holds] - rule.prediction) ** 2, weights=weights[holds])
             np.testing.assert_allclose(judged.score, -error, rtol=1e-12)
         for c in judged.conditions:  # no removal would do without a worse rule
-            for part in _parts(c):
-                rest = [p for d in judged.conditions for p in _parts(d) if p != part]
+            for part in halves(c):
+                rest = [p for d in judged.conditions for p in halves(d) if p != part]
                 wider = np.array([all(oracle.holds(p, row) for p in rest) for row in X[20:]])
                 error = np.average((y[20:][wider] - rule.prediction) ** 2, weights=weights[wider])
                 assert error > -judged.score

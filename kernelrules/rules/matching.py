@@ -6,7 +6,7 @@ What was made of a list is kept as long as the list lives.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -20,7 +20,16 @@ from kernelrules.results import Condition, Rule, RuleList
 from kernelrules.results.rules import UNSEEN
 from kernelrules.tree.columns import read_with_missing
 
-__all__ = ["Matcher", "Tests", "compiled_tests", "matcher_of", "prediction_codes", "read_rows", "require_rules"]
+__all__ = [
+    "Matcher",
+    "Tests",
+    "compiled_tests",
+    "halves",
+    "matcher_of",
+    "prediction_codes",
+    "read_rows",
+    "require_rules",
+]
 
 _NANOSECONDS_A_STEP = 1.0  # of one row, down one level
 _NANOSECONDS_A_TEST = 2.0  # of one row
@@ -64,6 +73,13 @@ def compiled_tests(rules: tuple[tuple[Condition, ...], ...], levels: tuple[Any, 
         n_levels,
     )
     return Tests(np.array(start, dtype=np.int64), np.array(ids, dtype=np.int64), n_levels, compiled)
+
+
+def halves(condition: Condition) -> tuple[Condition, ...]:
+    """The two limits of an interval, each by itself."""
+    if condition.categories is None and -np.inf < condition.low < condition.high < np.inf:
+        return replace(condition, high=np.inf), replace(condition, low=-np.inf)
+    return (condition,)
 
 
 def _one_a_column(conditions: tuple[Condition, ...], place: int) -> tuple[Condition, ...]:

@@ -19,7 +19,7 @@ from kernelrules import check, parallel
 from kernelrules.core import match
 from kernelrules.core import simplify as core
 from kernelrules.results import Condition, Rule, RuleList
-from kernelrules.rules.matching import compiled_tests, prediction_codes, read_rows, require_rules
+from kernelrules.rules.matching import compiled_tests, halves, prediction_codes, read_rows, require_rules
 
 __all__ = ["simplify"]
 
@@ -161,13 +161,6 @@ class _Judged:
     covered: float
 
 
-def _parts(condition: Condition) -> tuple[Condition, ...]:
-    """The two limits of an interval, each by itself."""
-    if condition.categories is None and -np.inf < condition.low < condition.high < np.inf:
-        return replace(condition, high=np.inf), replace(condition, low=-np.inf)
-    return (condition,)
-
-
 def _together(parts: list[Condition]) -> tuple[Condition, ...]:
     """One condition a column again."""
     merged: dict[int, Condition] = {}
@@ -181,7 +174,7 @@ def _together(parts: list[Condition]) -> tuple[Condition, ...]:
 
 def _judged(rs: RuleList, data: _Data, confidence: float, threads: int, tick: Any) -> list[_Judged]:
     """Every rule without the conditions that it does not need."""
-    parts = tuple(tuple(part for c in rule.conditions for part in _parts(c)) for rule in rs.rules)
+    parts = tuple(tuple(part for c in rule.conditions for part in halves(c)) for rule in rs.rules)
     tests = compiled_tests(parts, rs.levels, merge=False)
     n, n_rules = len(data.x), len(rs.rules)
     shape = (tests.compiled.n, -(-n // 64))
