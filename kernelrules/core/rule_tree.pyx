@@ -23,7 +23,7 @@ cdef enum:
     ROOM = 200_000          # numbers in the lists of all nodes, and
     ROOM_A_TEST = 64        # so many more for every test of the rules
     OPEN = -1               # answers of leaves: a rule, the number of rules (none holds), or this
-    NODES_BETWEEN_SIGNALS = 1024
+    BETWEEN_SIGNALS = 1_000_000     # rules and tests looked at
 
 cdef struct Values:         # of one column, that lead to a node
     double low, high
@@ -101,7 +101,7 @@ cdef class RuleTree:
 
     def __init__(self, Tests tests, const int64_t[::1] start, const int64_t[::1] ids, const int64_t[::1] n_levels,
                  const double[::1] weight):
-        cdef Py_ssize_t i, n_columns = tests.n_columns, most_levels = 0
+        cdef Py_ssize_t i, n_columns = tests.n_columns, most_levels = 0, work = 0
         self.kept, self.tests, self.n_levels, self.weight = tests, tests.tests, n_levels, weight
         self.n_rules = start.shape[0] - 1
         if n_levels.shape[0] != n_columns or weight.shape[0] != self.n_rules or start[self.n_rules] != ids.shape[0]:
@@ -126,10 +126,12 @@ cdef class RuleTree:
         self._root(start, ids)
         i = 0
         while i < self.n_nodes:                 # `_treat` appends
+            work += self.nodes[i].n_rules * 16
             self._treat(i)
             i += 1
-            if i % NODES_BETWEEN_SIGNALS == 0:
+            if work > BETWEEN_SIGNALS:
                 PyErr_CheckSignals()
+                work = 0
 
     # ---- memory -----------------------------------------------------------------------------------------------------
 
@@ -493,16 +495,32 @@ cdef class RuleTree:
                 flag += n
                 weight[node.left], weight[node.right] = node.cut.levels[0], 1 - node.cut.levels[0]
 
-    def open_lists(self):
-        """For each open leaf the rules that may hold there with their tests: (rule, tests) in order."""
-        cdef Py_ssize_t i, k, at, _rule
-        found = []
+    def open_sizes(self):
+        """How many rules the lists of the open leaves have, and how many tests these."""
+        cdef Py_ssize_t i, _rule, at, n_rules = 0, n_tests = 0
+        for i in range(self.n_nodes):
+            if self.nodes[i].left < 0 and self.nodes[i].answer == OPEN:
+                at, n_rules = self.nodes[i].first, n_rules + self.nodes[i].n_rules
+                for _rule in range(self.nodes[i].n_rules):
+                    n_tests += self.lists[at + 1]
+                    at += 2 + self.lists[at + 1]
+        return n_rules, n_tests
+
+    def fill_open(self, int64_t[::1] group_start, int64_t[::1] rule, int64_t[::1] test_start, int64_t[::1] ids):
+        """The lists of the open leaves, in their order, as `match.first_rules` takes them."""
+        cdef Py_ssize_t i, _rule, k, at, group = 0, n_rules = 0, n_tests = 0
+        group_start[0] = test_start[0] = 0
         for i in range(self.n_nodes):
             if self.nodes[i].left >= 0 or self.nodes[i].answer != OPEN:
                 continue
-            at, listed = self.nodes[i].first, []
+            at = self.nodes[i].first
             for _rule in range(self.nodes[i].n_rules):
-                listed.append((self.lists[at], [self.lists[at + 2 + k] for k in range(self.lists[at + 1])]))
+                rule[n_rules] = self.lists[at]
+                for k in range(self.lists[at + 1]):
+                    ids[n_tests] = self.lists[at + 2 + k]
+                    n_tests += 1
+                n_rules += 1
+                test_start[n_rules] = n_tests
                 at += 2 + self.lists[at + 1]
-            found.append(listed)
-        return found
+            group += 1
+            group_start[group] = n_rules

@@ -210,14 +210,10 @@ def _weight(rule: Rule) -> float:
 
 def _open_lists(built: RuleTree) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Groups of rules, and their tests, as `match.first_rules` takes them."""
-    group_start, rule, test_start, ids = [0], [], [0], []
-    for group in built.open_lists():
-        for number, tests in group:
-            rule.append(number)
-            ids.extend(tests)
-            test_start.append(len(ids))
-        group_start.append(len(rule))
-    return tuple(np.array(numbers, dtype=np.int64) for numbers in (group_start, rule, test_start, ids))
+    n_rules, n_tests = built.open_sizes()
+    lists = tuple(np.empty(n, dtype=np.int64) for n in (built.n_open + 1, n_rules, n_rules + 1, n_tests))
+    built.fill_open(*lists)
+    return lists
 
 
 def read_rows(rs: RuleList, X: Any, unseen: str = "allow") -> tuple[np.ndarray, np.ndarray]:
