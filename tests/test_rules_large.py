@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from interrupting import seconds_to_stop
+from scipy import sparse
 from strategies import layouts
 
 from kernelrules import rules, tree
@@ -65,11 +66,54 @@ def test_any_memory_layout(data, dtype):
 
 
 def test_many_more_columns_than_rules_need():
-    X = np.zeros((10, 5000))
-    X[:5, 4999] = 1.0
-    found = rules.extract(tree.grow(X, X[:, 4999]))
-    np.testing.assert_array_equal(rules.predict(found, X), X[:, 4999])
+    X = np.zeros((10, 600))
+    X[:5, 599] = 1.0
+    found = rules.extract(tree.grow(X, X[:, 599]))
+    np.testing.assert_array_equal(rules.predict(found, X), X[:, 599])
     assert rules.coverage(found, X).raw.tolist() == [5, 5]
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from(["csr", "csc", "coo"]))
+@settings(max_examples=30)
+def test_sparse_rows_are_dense_rows(seed, form):
+    rng = np.random.default_rng(seed)
+    X = sparse.random_array((60, 30), density=0.2, rng=rng, format=form)
+    found, y = listed(30, 6, seed, most=2), rng.integers(0, 3, size=60).astype(float)
+    dense, given_as = rules.coverage(found, X.toarray()), rules.coverage(found, X)
+    np.testing.assert_array_equal(given_as.rule, dense.rule)
+    np.testing.assert_array_equal(given_as.raw, dense.raw)
+    np.testing.assert_array_equal(rules.predict(found, X), rules.predict(found, X.toarray()))
+    one, other = rules.simplify(found, X, y), rules.simplify(found, X.toarray(), y)
+    assert [rule.conditions for rule in one] == [rule.conditions for rule in other]
+    assert str(one) == str(other)
+    assert one.n_features == 30
+
+
+def test_only_columns_that_are_asked_for_become_dense():
+    """Dense, these rows would take 4 TB."""
+    n, p = 1_000_000, 500_000
+    X = sparse.csr_array(([1.0, 3.0], ([5, 999_999], [499_999, 7])), shape=(n, p))
+    made = Rule((Condition(499_999, low=0.5),), 1.0, 0.1, np.nan, 1, 1.0)
+    found = RuleList((made,), 0.0, None, None, ("x",) * p, None, (None,) * p, p, ordered=True)
+    assert np.flatnonzero(rules.predict(found, X)).tolist() == [5]
+    assert rules.coverage(found, X).raw.tolist() == [1]
+    always = RuleList((Rule((), 2.0, 1.0, np.nan, 1, 1.0),), 0.0, None, None, ("x",) * p, None, (None,) * p, p, True)
+    assert (rules.predict(always, X) == 2.0).all()
+
+
+def test_sparse_rows_that_are_refused():
+    found = listed(30, 2, most=1)
+    X = sparse.random_array((5, 30), density=0.5, rng=np.random.default_rng(0), format="csr")
+    X.data[3] = np.inf
+    place = (int(np.searchsorted(X.indptr, 3, side="right")) - 1, int(X.indices[3]))
+    with pytest.raises(ValueError, match=f"X holds inf at row {place[0]}, column {place[1]}"):
+        rules.predict(found, X)
+    with pytest.raises(ValueError, match="X has 29 columns but the rules were grown on 30"):
+        rules.predict(found, X[:, :29])
+    broken = sparse.csr_array((5, 30))
+    broken.data, broken.indices, broken.indptr = np.ones(1), np.array([77]), np.array([0, 1, 1, 1, 1, 1])
+    with pytest.raises(ValueError, match="not a valid CSR matrix"):
+        rules.predict(found, broken)
 
 
 STOPPED = """

@@ -4,7 +4,7 @@ extract.py         extract: a rule for each leaf of a tree
 simplify.py        simplify: conditions dropped, by a validation set or a pessimistic estimate
 decision_list.py   decision_list: the same answers from an ordered list with fewer conditions
 use.py             predict, predict_proba, coverage
-matching.py        a rule list as the core reads it
+matching.py        a rule list as the core reads it; sparse.py: the columns that it asks for
 """
 
 from kernelrules.results import Condition, Coverage, Rule, RuleList

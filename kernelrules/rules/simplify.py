@@ -20,6 +20,7 @@ from kernelrules.core import match
 from kernelrules.core import simplify as core
 from kernelrules.results import Condition, Rule, RuleList
 from kernelrules.rules.matching import compiled_tests, halves, prediction_codes, read_rows, require_rules
+from kernelrules.rules.sparse import narrowed, widened
 
 __all__ = ["simplify"]
 
@@ -107,9 +108,10 @@ def simplify(
     threads, tick = parallel.n_threads_or_default(n_threads), parallel.ticker(callback, "simplify")
     if method == "pessimistic" and rs.classes is None:
         raise ValueError('method="pessimistic" counts errors of classes: for a regression use method="validation"')
-    data = _read(rs, X_val, y_val, sample_weight, method)
-    judged = _judged(rs, data, level if method == "pessimistic" else 0.0, threads, tick)
-    return _as_list(rs, judged, data, threads)
+    short, X_val, used = narrowed(rs, X_val)
+    data = _read(short, X_val, y_val, sample_weight, method)
+    judged = _judged(short, data, level if method == "pessimistic" else 0.0, threads, tick)
+    return widened(_as_list(short, judged, data, threads), rs, used)
 
 
 def _confidence(confidence: Any) -> float:

@@ -11,6 +11,7 @@ from kernelrules import check, parallel
 from kernelrules.core import match
 from kernelrules.results import Coverage, RuleList
 from kernelrules.rules.matching import compiled_tests, halves, matcher_of, read_rows, require_rules
+from kernelrules.rules.sparse import narrowed
 
 __all__ = ["coverage", "predict", "predict_proba"]
 
@@ -22,6 +23,7 @@ def _answers(
 ) -> np.ndarray:
     """table[rule] for each row; its last entry is for rows that no rule holds for."""
     threads, tick = parallel.n_threads_or_default(n_threads), parallel.ticker(callback, what)
+    rs, X, _ = narrowed(rs, X)
     matcher = matcher_of(rs)
     x, missing = read_rows(rs, X, unseen)
     return matcher.answers(x, bool(missing.any()), table, threads, tick)
@@ -166,6 +168,7 @@ def coverage(
     """
     n_rules = len(require_rules(rs))
     threads, tick = parallel.n_threads_or_default(n_threads), parallel.ticker(callback, "coverage")
+    rs, X, _ = narrowed(rs, X)
     matcher = matcher_of(rs)
     x, missing = read_rows(rs, X, unseen)
     rule = matcher.answers(x, bool(missing.any()), np.append(np.arange(n_rules), -1), threads, tick)
