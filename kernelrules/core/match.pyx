@@ -19,9 +19,6 @@ from time import perf_counter
 cdef extern from "Python.h":
     int PyErr_CheckSignals() except -1
 
-cdef extern from *:
-    int __builtin_popcountll(unsigned long long) nogil
-
 cdef enum:
     WORD = 64           # rows of a word
     WORDS = 8           # of one task
@@ -225,7 +222,7 @@ cdef int64_t rows_of_rule(const uint64_t *masks, Py_ssize_t n_words, const int64
             for w in range(here):
                 held[w] &= mask[w]
         for w in range(here):
-            found += __builtin_popcountll(held[w])
+            found += n_bits(held[w])
         first += here
     return found
 

@@ -491,7 +491,8 @@ cdef class RuleTree:
             if node.cut.levels != NULL:
                 n = self.n_levels[node.cut.column]
                 subset_start[i] = flag
-                memcpy(&subset_left[flag] if n else NULL, node.cut.levels + 1, n)
+                if n > 0:
+                    memcpy(&subset_left[flag], node.cut.levels + 1, n)
                 flag += n
                 weight[node.left], weight[node.right] = node.cut.levels[0], 1 - node.cut.levels[0]
 

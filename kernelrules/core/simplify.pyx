@@ -15,6 +15,7 @@ from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport free, malloc
 
 from kernelrules.core.gram cimport better_step
+from kernelrules.core.match cimport n_bits
 
 from time import perf_counter
 
@@ -22,7 +23,6 @@ cdef extern from "Python.h":
     int PyErr_CheckSignals() except -1
 
 cdef extern from *:
-    int __builtin_popcountll(unsigned long long) nogil
     int __builtin_ctzll(unsigned long long) nogil
 
 cdef struct Worth:
@@ -54,7 +54,7 @@ cdef double total(uint64_t word, Py_ssize_t first, const double *values) noexcep
     """The sum of `values` over the rows of a word, or their number."""
     cdef double found = 0
     if values == NULL:
-        return __builtin_popcountll(word)
+        return n_bits(word)
     while word != 0:
         found += values[first + __builtin_ctzll(word)]
         word &= word - 1
