@@ -168,7 +168,7 @@ cdef void fill_words(const Test *tests, Py_ssize_t n_tests, const int64_t *place
 
 def fill_masks(Tests tests, const real_t[:, :] x, uint64_t[:, ::1] masks, int n_threads, tick=None):
     """masks[t, i // 64], bit i % 64 = whether row i passes test t; bits past the last row are 0."""
-    cdef Py_ssize_t n = x.shape[0], n_words = masks.shape[1], task, first = 0, last, step = n_threads, n_used = 0, t
+    cdef Py_ssize_t n = x.shape[0], n_words = masks.shape[1], task, first = 0, last, step = 16 * n_threads, t, n_used
     cdef Py_ssize_t row_step = x.strides[0], column_step = x.strides[1], n_tasks = (n + ROWS - 1) // ROWS
     cdef int64_t[::1] place = memoryview(bytearray((tests.n + 1) * sizeof(int64_t))).cast("q")
     cdef int64_t[::1] columns = memoryview(bytearray((tests.n + 1) * sizeof(int64_t))).cast("q")

@@ -151,7 +151,7 @@ def simplify(const uint64_t[:, ::1] masks, const int64_t[::1] start, const int64
     `confidence` above 0 asks for the pessimistic estimate, with `deviate` the normal deviate of it.
     """
     cdef Judge judge
-    cdef Py_ssize_t n_rules = start.shape[0] - 1, longest = 0, r, w, first = 0, last, step = n_threads, room
+    cdef Py_ssize_t n_rules = start.shape[0] - 1, longest = 0, r, w, first = 0, last, step = 16 * n_threads, room
     cdef uint64_t *work
     cdef double *losses = NULL
     cdef uint64_t *all_rows
