@@ -21,12 +21,10 @@ _UNSEEN = -1
 def number_text(number: float, *, exact: bool = False, digits: int = _DIGITS) -> str:
     """The number to so many digits, zeros at the end left out; with `exact` the number itself."""
     number = float(number)
-    if not math.isfinite(number):
-        return str(number)
-    if number == int(number) and abs(number) < 1e15:
-        return str(int(number))
-    rounded = float(f"{number:.{digits}g}")
-    return repr(number if exact or not math.isfinite(rounded) else rounded)
+    rounded = number if exact else float(f"{number:.{digits}g}")
+    if math.isfinite(rounded):
+        number = rounded
+    return str(int(number)) if abs(number) < 1e15 and number == int(number) else repr(number)
 
 
 def condition_text(condition: Any, rules: Any, *, exact: bool = False) -> str:
