@@ -265,6 +265,7 @@ def test_numbers_in_text():
         1e300: "1e+300",
     }
     assert {number: number_text(number) for number in expected} == expected
+    assert number_text(1700000000000.5) == "1700000000000.5"
     assert number_text(1 / 3) == "0.3333333333"
     assert float(number_text(1 / 3, exact=True)) == 1 / 3
 

@@ -19,9 +19,10 @@ _UNSEEN = -1
 
 
 def number_text(number: float, *, exact: bool = False, digits: int = _DIGITS) -> str:
-    """The number to so many digits, zeros at the end left out; with `exact` the number itself."""
+    """The number to so many digits, and at least to one after the point; with `exact` the number itself."""
     number = float(number)
-    rounded = number if exact else float(f"{number:.{digits}g}")
+    before_point = len(str(int(abs(number)))) if abs(number) < 1e15 else 17
+    rounded = number if exact else float(f"{number:.{max(digits, before_point + 1)}g}")
     if math.isfinite(rounded):
         number = rounded
     return str(int(number)) if abs(number) < 1e15 and number == int(number) else repr(number)
