@@ -151,7 +151,6 @@ except KeyboardInterrupt:
 """
 CALLS = {
     "predict": ("found, X = listed(12, 300, most=6), rng.normal(size=(400_000, 12))", "rules.predict(found, X)"),
-    "coverage": ("found, X = listed(12, 2000), rng.normal(size=(60_000, 12))", "rules.coverage(found, X)"),
     "simplify": (
         "X = rng.normal(size=(20_000, 8)); y = rng.normal(size=20_000) > X[:, 0]; "
         "found = rules.extract(tree.grow(X, y, max_leaves=2000))",
