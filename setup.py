@@ -63,6 +63,9 @@ MODULES = [
     "core.tree_source",
     "core.walk",
     "core.prune",
+    "core.match",
+    "core.rule_tree",
+    "core.simplify",
     "cython_api",
 ]
 

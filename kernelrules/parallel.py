@@ -22,10 +22,10 @@ from kernelrules.core import machine
 
 __all__ = [
     "Progress",
+    "blas_threads",
     "enough_threads",
     "in_threads",
     "n_threads_or_default",
-    "one_blas_thread",
     "run",
     "ticker",
 ]
@@ -143,7 +143,7 @@ def run(function: Callable[..., Any], tasks: list[tuple], executor: Any = None) 
 # ---- BLAS held to one thread, and threads of our own around it ----------------------------------------------------
 
 _blas_lock = threading.Lock()
-_blas_held: list[Any] = []  # by those inside of one_blas_thread; the last one out gives BLAS its threads back
+_blas_held: list[Any] = []  # by those inside of blas_threads; the last one out gives BLAS its threads back
 
 
 @functools.cache
@@ -153,13 +153,13 @@ def _blas_libraries() -> ThreadpoolController:
 
 
 @contextmanager
-def one_blas_thread() -> Iterator[None]:
-    """BLAS on one thread inside: its sums then do not depend on how many cores there are.
+def blas_threads(n_threads: int) -> Iterator[None]:
+    """BLAS on that many threads inside; on one, its sums do not depend on how many cores there are.
 
-    The limit is the process's. Where several threads are inside it lasts until the last has left.
+    The limit is the process's. Where several threads are inside, that of the first one counts, until the last has left.
     """
     with _blas_lock:
-        _blas_held.append(None if _blas_held else _blas_libraries().limit(limits=1))
+        _blas_held.append(None if _blas_held else _blas_libraries().limit(limits=n_threads))
     try:
         yield
     finally:

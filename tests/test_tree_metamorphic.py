@@ -191,7 +191,9 @@ def test_columns_that_say_nothing_new(criterion):
     X, y = data(criterion, missing=0.0)
     n = len(y)
     more = np.column_stack([X, np.full(n, 3.0), X[:, 1], np.full(n, np.nan)])
-    assert_identical(grow(X, y, criterion), grow(more, y, criterion))
+    whole, with_more = grow(X, y, criterion), grow(more, y, criterion)
+    assert_identical(whole, with_more, but=("missing_seen",))  # which has an entry for each column
+    assert with_more.missing_seen.tolist() == [*whole.missing_seen.tolist(), False, False, True]
 
 
 @pytest.mark.parametrize("criterion", oracle.CLASSIFICATION)

@@ -108,7 +108,7 @@ def rademacher_monte_carlo(
             yield (matrix, generator.integers(0, 2, size=(min(_DRAWS, n_draws - start), n)) * 2.0 - 1.0)
 
     forms = np.empty(0)
-    with parallel.one_blas_thread():
+    with parallel.blas_threads(1):
         for part in parallel.in_threads(_quadratic_forms, blocks(), threads if n > 200 else 1):
             forms = np.append(forms, part)
             if tick is not None:

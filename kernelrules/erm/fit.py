@@ -128,7 +128,7 @@ def fit(
     if not (share > 0).all():
         raise ValueError("sample_weight spans too many orders of magnitude: a share of the sum underflows")
     clock = _Clock(tick, steps * (1 if len(classes) == 2 else len(classes)))
-    with parallel.one_blas_thread():
+    with parallel.blas_threads(1):
         system = system_of(data, resolved, threads, clock.air, callback)
         positives = [1] if len(classes) == 2 else range(len(classes))
         solutions = []

@@ -1,6 +1,6 @@
 """What fits return: frozen dataclasses of arrays. Everything after a fit is a function of one of these.
 
-One file a family: certificate.py, bounds.py, erm.py, graph.py, prune.py, ridge.py, svm.py, tree.py.
+One file a family: certificate.py, bounds.py, erm.py, graph.py, prune.py, ridge.py, rules.py, svm.py, tree.py.
 """
 
 from kernelrules.results.bounds import Bound, Estimate
@@ -9,13 +9,17 @@ from kernelrules.results.erm import ErmFit
 from kernelrules.results.graph import GraphFit
 from kernelrules.results.prune import PruneCV, PrunePath
 from kernelrules.results.ridge import Posterior, RidgeFit, RidgePath
+from kernelrules.results.rules import UNSEEN, Condition, Coverage, Rule, RuleList
 from kernelrules.results.svm import CalibratedSVM, Slacks, SVMModel, TuneResult
 from kernelrules.results.tree import Surrogates, Tree
 
 __all__ = [
+    "UNSEEN",
     "Bound",
     "CalibratedSVM",
     "Certificate",
+    "Condition",
+    "Coverage",
     "ErmFit",
     "Estimate",
     "GraphFit",
@@ -24,6 +28,8 @@ __all__ = [
     "PrunePath",
     "RidgeFit",
     "RidgePath",
+    "Rule",
+    "RuleList",
     "SVMModel",
     "Slacks",
     "Surrogates",

@@ -19,10 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from kernelrules import check, kernels
+from kernelrules import check, kernels, parallel
 from kernelrules.kernels.values import ask, is_callable, plain, take
 from kernelrules.ridge.certify import Worth, worth
-from kernelrules.ridge.factor import blas_threads, factor, solve, solve_lower
+from kernelrules.ridge.factor import factor, solve, solve_lower
 from kernelrules.ridge.problem import Problem
 
 __all__ = ["Product", "descend", "iterate", "nystroem_inverse"]
@@ -155,7 +155,7 @@ def nystroem_inverse(problem: Problem, n_components: int | None, rng: Any) -> Pr
     factor(small, problem.threads)
 
     def inverse(v: np.ndarray) -> np.ndarray:
-        with blas_threads(1):
+        with parallel.blas_threads(1):
             v = v / noise
             inner = solve(small, v @ b)
             return v - (inner @ b.T) / noise

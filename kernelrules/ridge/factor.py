@@ -6,26 +6,23 @@
     eigh                          A = UΛUᵀ
 
 The first are the core's, whose bits do not depend on the threads; the others LAPACK's. BLAS runs under a limit of
-threads that is taken back afterwards (`blas_threads`).
+threads that is taken back afterwards (`parallel.blas_threads`).
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from scipy.linalg import lapack
-from threadpoolctl import ThreadpoolController
 
 from kernelrules import parallel
 from kernelrules.core import cholesky
 
 __all__ = [
     "BlockLDL",
-    "blas_threads",
     "eigh",
     "factor",
     "interruptible",
@@ -39,30 +36,7 @@ __all__ = [
 _BLOCK = 512  # rows and columns treated together
 
 
-# ---- threads and interrupts -------------------------------------------------------------------------------------
-
-_lock = threading.Lock()
-_users = 0
-_limit: Any = None
-_controller: Any = None
-
-
-@contextmanager
-def blas_threads(n_threads: int) -> Iterator[None]:
-    """BLAS on that many threads, in the whole process: the first to enter sets the limit, the last one lifts it."""
-    global _users, _limit, _controller
-    with _lock:
-        if _users == 0:
-            _controller = _controller or ThreadpoolController().select(user_api="blas")
-            _limit = _controller.limit(limits=n_threads)
-        _users += 1
-    try:
-        yield
-    finally:
-        with _lock:
-            _users -= 1
-            if _users == 0:
-                _limit.restore_original_limits()
+# ---- interrupts -------------------------------------------------------------------------------------
 
 
 def interruptible(call: Callable[[], Any], n_threads: int) -> Any:
@@ -76,7 +50,7 @@ def interruptible(call: Callable[[], Any], n_threads: int) -> Any:
 
     def work() -> None:
         try:
-            with blas_threads(n_threads):
+            with parallel.blas_threads(n_threads):
                 outcome.append((call(), None))
         except BaseException as error:
             outcome.append((None, error))
@@ -139,7 +113,7 @@ class BlockLDL:
     def __init__(self, a: np.ndarray) -> None:
         self.a, self.blocks, self.n_negative = a, [], 0
         self.starts = list(range(0, len(a), _BLOCK))
-        with blas_threads(1):
+        with parallel.blas_threads(1):
             for start in self.starts:
                 self._eliminate(start, min(start + _BLOCK, len(a)))
 
@@ -160,7 +134,7 @@ class BlockLDL:
 
     def solve(self, b: np.ndarray) -> np.ndarray:
         """A⁻¹ of every row of b, in place."""
-        with blas_threads(1):
+        with parallel.blas_threads(1):
             for start in self.starts:
                 end = min(start + _BLOCK, len(self.a))
                 b[:, end:] -= b[:, start:end] @ self.a[end:, start:end].T
@@ -186,7 +160,7 @@ def solve_general(a: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
         raise np.linalg.LinAlgError("singular")
 
     def inverse(b: np.ndarray) -> np.ndarray:
-        with blas_threads(1):
+        with parallel.blas_threads(1):
             return np.ascontiguousarray(lapack.dgetrs(lu, pivots, b.T, trans=1)[0].T)
 
     return inverse

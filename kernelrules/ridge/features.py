@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kernelrules import check, kernels
+from kernelrules import check, kernels, parallel
 from kernelrules.kernels.values import is_callable, plain, take
 from kernelrules.ridge.certify import EXACT, ROUNDS, Solved
 from kernelrules.ridge.definite import factor_definite
-from kernelrules.ridge.factor import blas_threads, solve
+from kernelrules.ridge.factor import solve
 from kernelrules.ridge.problem import Problem
 
 __all__ = ["Features", "cheapest", "feature_solution", "features"]
@@ -64,7 +64,7 @@ class Features:
 
 def features(problem: Problem, tol: float) -> Solved:
     """Form 1. Its gap is λ‖w - Ψᵀα‖² with α = w(y - f)/(λW), zero at the optimum."""
-    with blas_threads(1):
+    with parallel.blas_threads(1):
         psi = Features(problem)
         strength = problem.lam * problem.total
         y = problem.y - problem.means(problem.y)[:, None]
@@ -85,7 +85,7 @@ def features(problem: Problem, tol: float) -> Solved:
 
 def feature_solution(problem: Problem, weights: np.ndarray, tol: float) -> Solved:
     """What weights (t, q) from elsewhere amount to."""
-    with blas_threads(1):
+    with parallel.blas_threads(1):
         psi = Features(problem)
         y = problem.y - problem.means(problem.y)[:, None]
         return _feature_solved(problem, psi, _feature_worth(problem, psi, y, weights), 0, tol)

@@ -19,7 +19,7 @@ from kernelrules.kernels.values import is_callable, plain
 from kernelrules.results import RidgeFit, RidgePath
 from kernelrules.ridge.certify import from_worth, worth
 from kernelrules.ridge.definite import indefinite
-from kernelrules.ridge.factor import blas_threads, eigh
+from kernelrules.ridge.factor import eigh
 from kernelrules.ridge.features import Features, cheapest, feature_solution
 from kernelrules.ridge.fit import build
 from kernelrules.ridge.problem import Problem, read, strength
@@ -131,7 +131,7 @@ def _from_kernel(problem: Problem, lams: np.ndarray) -> Parts:
     values = np.maximum(values, 0.0)
     strengths = lams * problem.total
     g = 1.0 / (values + strengths[:, None])
-    with blas_threads(_product_threads(problem, len(lams))):
+    with parallel.blas_threads(_product_threads(problem, len(lams))):
         y = (problem.y * root) @ vectors  # (t, n)
         rotated = (g[:, None, :] * y).reshape(-1, len(root))  # all λ and targets in one product
         alphas = ((rotated @ vectors.T) * root).reshape(len(lams), *y.shape)
@@ -156,7 +156,7 @@ def _from_kernel(problem: Problem, lams: np.ndarray) -> Parts:
 
 def _from_features(problem: Problem, lams: np.ndarray) -> Parts:
     """The same from the eigenvectors of ΨᵀWΨ, and weights (l, t, q)."""
-    with blas_threads(_product_threads(problem, len(lams))):
+    with parallel.blas_threads(_product_threads(problem, len(lams))):
         psi = Features(problem)
         means = problem.means(problem.y)
         y = problem.y - means[:, None]
@@ -165,7 +165,7 @@ def _from_features(problem: Problem, lams: np.ndarray) -> Parts:
     values = np.maximum(values, 0.0)
     strengths = lams * problem.total
     g = 1.0 / (values + strengths[:, None])
-    with blas_threads(_product_threads(problem, len(lams))):
+    with parallel.blas_threads(_product_threads(problem, len(lams))):
         weights = np.einsum("lk,tk->ltk", g, first @ vectors) @ vectors.T
         errors = np.empty((len(lams), *y.shape))
         left = np.empty((len(lams), y.shape[1]))  # 1 - Hᵢᵢ

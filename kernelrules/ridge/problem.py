@@ -27,7 +27,6 @@ from kernelrules.kernels.values import (
     symmetric_product,
     take,
 )
-from kernelrules.ridge.factor import blas_threads
 
 __all__ = ["Problem", "read", "strength", "targets"]
 
@@ -140,7 +139,7 @@ class Problem:
 
     def product(self, alpha: np.ndarray, single: bool = False) -> np.ndarray:
         """alpha · K, (t, n_kept), without the matrix; `single`: from float32 kernel values."""
-        with blas_threads(1):  # the same bits for any number of threads
+        with parallel.blas_threads(1):  # the same bits for any number of threads
             if self.given:
                 return self._given_rows(self.kept, alpha).T.copy()
             x = self.labelled()
@@ -149,7 +148,7 @@ class Problem:
 
     def cross(self, rows: np.ndarray, alpha: np.ndarray) -> np.ndarray:
         """k(points[rows], labelled) · alphaᵀ, (n_rows, t)."""
-        with blas_threads(1):
+        with parallel.blas_threads(1):
             if self.given:
                 return self._given_rows(rows, alpha)
             return product(take(self.points, rows), self.labelled(), self.kernel, alpha, self.threads)

@@ -20,7 +20,7 @@ from kernelrules import check, kernels, parallel
 from kernelrules.kernels.values import ask, is_callable, plain, product, take
 from kernelrules.results import Posterior, RidgeFit
 from kernelrules.ridge.definite import factor_definite
-from kernelrules.ridge.factor import blas_threads, factor, solve, solve_lower
+from kernelrules.ridge.factor import factor, solve, solve_lower
 from kernelrules.ridge.features import Features
 from kernelrules.ridge.problem import Problem
 
@@ -90,7 +90,7 @@ def predict(fit: RidgeFit, X: Any, *, n_threads: int | None = None, callback: An
 
 def _values(fit: RidgeFit, x: Any, threads: int, tick: Any = None) -> np.ndarray:
     alpha = np.atleast_2d(fit.alpha.T)
-    with blas_threads(1):
+    with parallel.blas_threads(1):
         if fit.weights is not None:
             phi = kernels.feature_map(fit.kernel, fit.n_features)
             weights = fit.weights if fit.weights.ndim == 2 else fit.weights[:, None]
@@ -152,7 +152,7 @@ def _process(fit: RidgeFit, problem: Problem, single: bool = False) -> _Process:
 
 def _feature_process(fit: RidgeFit, problem: Problem) -> _Process:
     strength = problem.lam * problem.total
-    with blas_threads(1):
+    with parallel.blas_threads(1):
         psi = Features(problem)
         a, _ = psi.moments(problem.y)
     factor_definite(a, np.full(psi.q, strength), problem, "the features' matrix")
@@ -249,7 +249,7 @@ def _block(process: _Process, x: Any, own: np.ndarray) -> tuple[np.ndarray, np.n
         return mean, squares + (problem.lam if problem.intercept else 0.0)
     k = _cross_values(process, x)
     alpha = np.atleast_2d(fit.alpha.T)[:, problem.kept]
-    with blas_threads(1):
+    with parallel.blas_threads(1):
         mean = k @ alpha.T + np.atleast_1d(fit.intercept)
     solved = solve_lower(process.lower, k.astype(process.lower.dtype, copy=False), problem.threads)
     variance = own - np.einsum("ij,ij->i", solved, solved, dtype=np.float64)

@@ -1,0 +1,288 @@
+"""Which rows pass the tests of rules: one row at a time, or as bits, a word of 64 rows at a time.
+
+    a test of column j passes  iff  low < x_j <= high, or its level has its flag set; for a missing x_j iff `missing`
+
+Invariant: a bit, a count and a rule's number depend on the row alone, so any number of threads gives the same.
+"""
+
+from cython.parallel cimport prange, threadid
+from libc.math cimport INFINITY, NAN, isnan
+from libc.stdint cimport int64_t, uint64_t
+from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memcpy
+
+from kernelrules.core.gram cimport better_step
+from kernelrules.core.types cimport real_t
+
+from time import perf_counter
+
+cdef extern from "Python.h":
+    int PyErr_CheckSignals() except -1
+
+cdef enum:
+    WORD = 64           # rows of a word
+    WORDS = 8           # of one task
+    ROWS = 512          # the same
+    CHUNK = 256         # words that are combined at a time
+    RULES = 256         # that are counted between two looks at signals
+
+
+cdef class Tests:
+    """Distinct tests of rules: a column, an interval or flags of levels from level_start on (-1 for numbers), and
+    whether a missing value passes. `flags` has, for each test of levels, one of unseen levels and one of each level."""
+
+    def __cinit__(self):
+        self.tests = NULL
+
+    def __dealloc__(self):
+        free(self.tests)
+
+    def __init__(self, const int64_t[::1] column, const double[::1] low, const double[::1] high,
+                 const unsigned char[::1] missing, const int64_t[::1] level_start, const unsigned char[::1] flags,
+                 const int64_t[::1] n_levels):
+        cdef Py_ssize_t i
+        cdef Test *test
+        self.n, self.n_columns, self.kept = column.shape[0], n_levels.shape[0], flags
+        if not low.shape[0] == high.shape[0] == missing.shape[0] == level_start.shape[0] == self.n:
+            raise ValueError("the tests' arrays differ in length")
+        self.tests = <Test *> malloc((self.n + 1) * sizeof(Test))
+        if self.tests == NULL:
+            raise MemoryError("working memory could not be allocated")
+        for i in range(self.n):
+            test = &self.tests[i]
+            if not 0 <= column[i] < self.n_columns:
+                raise ValueError(f"a rule tests column {column[i]}, but there are {self.n_columns}")
+            test.column, test.missing, test.low, test.high = column[i], missing[i] != 0, low[i], high[i]
+            test.levels, test.n_levels = NULL, n_levels[column[i]]
+            if level_start[i] >= 0:
+                if level_start[i] + test.n_levels + 1 > flags.shape[0]:
+                    raise ValueError("a rule's levels lie outside the flags")
+                test.levels = &flags[level_start[i]]
+
+
+cdef bint passes(const Test *test, double value) noexcept nogil:
+    if isnan(value):
+        return test.missing
+    if test.levels == NULL:
+        return test.low < value <= test.high
+    return test.levels[<Py_ssize_t> value + 1 if 0 <= value < test.n_levels else 0]
+
+
+cdef inline double entry(const char *data, Py_ssize_t i, Py_ssize_t row_step, Py_ssize_t column_step,
+                         int64_t column, const real_t *example) noexcept nogil:
+    """A number of the rows; `example` only names their type."""
+    return <double> (<const real_t *> (data + i * row_step + column * column_step))[0]
+
+
+# ---- rows one by one --------------------------------------------------------------------------------------------
+
+
+def first_rules(Tests tests, const int64_t[::1] group_start, const int64_t[::1] rule, const int64_t[::1] test_start,
+                const int64_t[::1] ids, Py_ssize_t otherwise, const real_t[:, :] x, int64_t[::1] out, int n_threads,
+                tick=None):
+    """Where out[i] is -1 - g, make it the first rule of group g that holds for row i, or `otherwise`.
+
+    Group g has the entries group_start[g] to group_start[g + 1] - 1; entry e is rule[e] with the tests
+    ids[test_start[e]] to ids[test_start[e + 1] - 1].
+    """
+    cdef Py_ssize_t n = x.shape[0], first = 0, last, step = 1024 * n_threads, i
+    cdef Py_ssize_t row_step = x.strides[0], column_step = x.strides[1]
+    cdef const char *data
+    cdef const real_t *example
+    if out.shape[0] != n or x.shape[1] != tests.n_columns:
+        raise ValueError("the shapes of the rows, the tests and the answers do not agree")
+    if n == 0:
+        return
+    data, example = <const char *> &x[0, 0], &x[0, 0]
+    while first < n:
+        last = min(first + step, n)
+        started = perf_counter()
+        for i in prange(first, last, num_threads=n_threads, schedule="dynamic", chunksize=256, nogil=True):
+            if out[i] < 0:
+                out[i] = first_rule(tests.tests, &group_start[0], &rule[0], &test_start[0], &ids[0], -1 - out[i],
+                                    otherwise, data, i, row_step, column_step, example)
+        first, step = last, better_step(step, perf_counter() - started)
+        PyErr_CheckSignals()
+        if tick is not None:
+            tick(first, n)
+
+
+cdef int64_t first_rule(const Test *tests, const int64_t *group_start, const int64_t *rule, const int64_t *test_start,
+                        const int64_t *ids, Py_ssize_t group, Py_ssize_t otherwise, const char *data, Py_ssize_t i,
+                        Py_ssize_t row_step, Py_ssize_t column_step, const real_t *example) noexcept nogil:
+    cdef Py_ssize_t e, k
+    cdef const Test *test
+    for e in range(group_start[group], group_start[group + 1]):
+        for k in range(test_start[e], test_start[e + 1]):
+            test = &tests[ids[k]]
+            if not passes(test, entry(data, i, row_step, column_step, test.column, example)):
+                break
+        else:
+            return rule[e]
+    return otherwise
+
+
+# ---- rows as bits -----------------------------------------------------------------------------------------------
+
+
+cdef void gather(const char *data, Py_ssize_t first, Py_ssize_t n_rows, Py_ssize_t row_step, Py_ssize_t column_step,
+                 const int64_t *columns, Py_ssize_t n_used, double *values, const real_t *example) noexcept nogil:
+    """The columns that are tested, one after the other, of some rows; past the last one NaN."""
+    cdef Py_ssize_t i, j
+    for i in range(n_rows):
+        for j in range(n_used):
+            values[j * ROWS + i] = entry(data, first + i, row_step, column_step, columns[j], example)
+    for i in range(n_rows, ROWS):
+        for j in range(n_used):
+            values[j * ROWS + i] = NAN
+
+
+cdef uint64_t word_of(const Test *test, const double *values) noexcept nogil:
+    """Which of 64 values pass."""
+    cdef unsigned char flags[WORD]
+    cdef double low = test.low, high = test.high
+    cdef unsigned char missing = test.missing
+    cdef uint64_t word = 0
+    cdef int i
+    if test.levels == NULL:
+        for i in range(WORD):       # without branches, so that it is vectorised
+            flags[i] = ((low < values[i]) & (values[i] <= high)) | ((values[i] != values[i]) & missing)
+    else:
+        for i in range(WORD):
+            flags[i] = passes(test, values[i])
+    for i in range(WORD):
+        word |= <uint64_t> flags[i] << i
+    return word
+
+
+cdef void fill_words(const Test *tests, const int64_t *chosen, Py_ssize_t n_chosen, const int64_t *place,
+                     const double *values, Py_ssize_t n_rows, uint64_t *masks, Py_ssize_t n_words) noexcept nogil:
+    """WORDS words of the chosen tests, fewer at the end; place[e] is the place of a test's column among the values."""
+    cdef Py_ssize_t e, t, w, words = (n_rows + WORD - 1) // WORD, left = n_rows % WORD
+    cdef uint64_t last = (<uint64_t> 1 << left) - 1 if left else ~<uint64_t> 0
+    for e in range(n_chosen):
+        t = chosen[e]
+        for w in range(words):
+            masks[t * n_words + w] = word_of(&tests[t], values + place[e] * ROWS + w * WORD)
+        masks[t * n_words + words - 1] &= last
+
+
+def fill_masks(Tests tests, const int64_t[::1] chosen, const real_t[:, :] x, uint64_t[:, ::1] masks, int n_threads,
+               tick=None):
+    """masks[t, i // 64], bit i % 64 = whether row i passes test t, for the chosen t; bits past the last row are 0."""
+    cdef Py_ssize_t n = x.shape[0], n_words = masks.shape[1], task, first = 0, last, step = 16 * n_threads, e, n_used
+    cdef Py_ssize_t row_step = x.strides[0], column_step = x.strides[1], n_tasks = (n + ROWS - 1) // ROWS
+    cdef Py_ssize_t n_chosen = chosen.shape[0]
+    cdef int64_t[::1] place = memoryview(bytearray((n_chosen + 1) * sizeof(int64_t))).cast("q")
+    cdef int64_t[::1] columns = memoryview(bytearray((n_chosen + 1) * sizeof(int64_t))).cast("q")
+    cdef const char *data
+    cdef const real_t *example
+    cdef double *values
+    if masks.shape[0] != tests.n or n_words != (n + WORD - 1) // WORD or x.shape[1] != tests.n_columns:
+        raise ValueError("the shapes of the rows, the tests and the masks do not agree")
+    if n == 0 or n_chosen == 0:
+        return
+    places = {}
+    for e in range(n_chosen):
+        if not 0 <= chosen[e] < tests.n:
+            raise ValueError(f"there is no test {chosen[e]}")
+        place[e] = places.setdefault(tests.tests[chosen[e]].column, len(places))
+        columns[place[e]] = tests.tests[chosen[e]].column
+    n_used = len(places)
+    values = <double *> malloc(n_threads * n_used * ROWS * sizeof(double))
+    if values == NULL:
+        raise MemoryError("working memory could not be allocated")
+    data, example = <const char *> &x[0, 0], &x[0, 0]
+    try:
+        while first < n_tasks:
+            last = min(first + step, n_tasks)
+            started = perf_counter()
+            for task in prange(first, last, num_threads=n_threads, schedule="dynamic", chunksize=1, nogil=True):
+                gather(data, task * ROWS, min(<Py_ssize_t> ROWS, n - task * ROWS), row_step, column_step, &columns[0],
+                       n_used, values + threadid() * n_used * ROWS, example)
+                fill_words(tests.tests, &chosen[0], n_chosen, &place[0], values + threadid() * n_used * ROWS,
+                           min(<Py_ssize_t> ROWS, n - task * ROWS), &masks[0, task * WORDS], n_words)
+            first, step = last, better_step(step, perf_counter() - started)
+            PyErr_CheckSignals()
+            if tick is not None:
+                tick(min(first * ROWS, n), n)
+    finally:
+        free(values)
+
+
+def fill_thresholds(Tests tests, const int64_t[::1] chosen, const int64_t[::1] below, const int64_t[::1] order,
+                    Py_ssize_t n_known, uint64_t[:, ::1] masks):
+    """The same for tests of one column with one limit each, in ascending order of the limits.
+
+    `order` has the rows by their values in this column, the n_known that have one first; below[e] is how many of them
+    are at most the limit of test chosen[e]. From one limit to the next only the rows between them change.
+    """
+    cdef Py_ssize_t n = order.shape[0], n_words = masks.shape[1], e, w, at = 0
+    cdef uint64_t *lower
+    cdef uint64_t *known
+    cdef uint64_t *mask
+    cdef const Test *test
+    if n_words != (n + WORD - 1) // WORD or below.shape[0] != chosen.shape[0] or masks.shape[0] != tests.n:
+        raise ValueError("the shapes of the rows, the tests and the masks do not agree")
+    if n == 0:
+        return
+    lower = <uint64_t *> calloc(2 * n_words, sizeof(uint64_t))
+    if lower == NULL:
+        raise MemoryError("working memory could not be allocated")
+    known = lower + n_words
+    with nogil:
+        for e in range(n_known):
+            known[order[e] // WORD] |= <uint64_t> 1 << (order[e] % WORD)
+        for e in range(chosen.shape[0]):
+            while at < below[e]:
+                lower[order[at] // WORD] |= <uint64_t> 1 << (order[at] % WORD)
+                at += 1
+            test, mask = &tests.tests[chosen[e]], &masks[chosen[e], 0]
+            for w in range(n_words):
+                mask[w] = lower[w] if test.high < INFINITY else known[w] & ~lower[w]
+            if test.missing:
+                for w in range(n_words):
+                    mask[w] |= ~known[w]
+                if n % WORD:
+                    mask[n_words - 1] &= (<uint64_t> 1 << (n % WORD)) - 1
+    free(lower)
+
+
+cdef int64_t rows_of_rule(const uint64_t *masks, Py_ssize_t n_words, const int64_t *ids, Py_ssize_t n_ids,
+                          Py_ssize_t n) noexcept nogil:
+    """Rows that pass all of the tests, CHUNK words at a time."""
+    cdef uint64_t held[CHUNK]
+    cdef Py_ssize_t first = 0, here, w, k
+    cdef const uint64_t *mask
+    cdef int64_t found = 0
+    if n_ids == 0:
+        return n
+    while first < n_words:
+        here = min(<Py_ssize_t> CHUNK, n_words - first)
+        memcpy(held, masks + ids[0] * n_words + first, here * sizeof(uint64_t))
+        for k in range(1, n_ids):
+            mask = masks + ids[k] * n_words + first
+            for w in range(here):
+                held[w] &= mask[w]
+        for w in range(here):
+            found += n_bits(held[w])
+        first += here
+    return found
+
+
+def count_rows(const uint64_t[:, ::1] masks, const int64_t[::1] start, const int64_t[::1] ids, Py_ssize_t n,
+               int64_t[::1] counts):
+    """counts[r] += rows, of n, that pass all tests ids[start[r]] to ids[start[r + 1] - 1]."""
+    cdef Py_ssize_t n_words = masks.shape[1], r, first = 0, n_rules = counts.shape[0]
+    cdef const uint64_t *words = NULL
+    cdef const int64_t *listed = NULL
+    if masks.shape[0] > 0 and n_words > 0 and ids.shape[0] > 0:
+        words, listed = &masks[0, 0], &ids[0]
+    if start.shape[0] != n_rules + 1 or n_words != (n + WORD - 1) // WORD:
+        raise ValueError("the shapes of the rules, the masks and the counts do not agree")
+    while first < n_rules:
+        with nogil:
+            for r in range(first, min(first + RULES, n_rules)):
+                counts[r] += rows_of_rule(words, n_words, listed + start[r], start[r + 1] - start[r], n)
+        first += RULES
+        PyErr_CheckSignals()
