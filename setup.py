@@ -57,6 +57,9 @@ MODULES = [
     "core.grow",
     "core.tree_source",
     "core.walk",
+    "core.ranked",
+    "core.induce",
+    "core.cover",
     "cython_api",
 ]
 

@@ -10,7 +10,7 @@ from importlib import metadata as _metadata
 from pathlib import Path as _Path
 
 try:
-    from kernelrules import datasets, kernels, svm, tree
+    from kernelrules import datasets, kernels, rules, svm, tree
 except ModuleNotFoundError as _error:
     if _error.name is None or not _error.name.startswith("kernelrules."):
         raise
@@ -35,6 +35,7 @@ __all__ = [
     "get_include",
     "gram",
     "kernels",
+    "rules",
     "svm",
     "tree",
 ]

@@ -1,0 +1,122 @@
+"""Sets of rows as bits, and what lists of rules cover of them.
+
+Bit i % 64 of word i // 64 is row i. Of a list, a row belongs to the first rule that covers it.
+"""
+
+from libc.math cimport floor
+from libc.stdint cimport uint8_t, uint16_t, uint64_t
+
+cdef extern from *:
+    """
+    #if defined(_MSC_VER) && !defined(__clang__)
+    #include <intrin.h>
+    static inline int kr_popcount(unsigned long long x) {
+        int n = 0;
+        for (; x; x &= x - 1) n++;
+        return n;
+    }
+    static inline int kr_lowest(unsigned long long x) { unsigned long i; _BitScanForward64(&i, x); return (int) i; }
+    #else
+    static inline int kr_popcount(unsigned long long x) { return __builtin_popcountll(x); }
+    static inline int kr_lowest(unsigned long long x) { return __builtin_ctzll(x); }
+    #endif
+    """
+    int kr_popcount(uint64_t x) nogil
+    int kr_lowest(uint64_t x) nogil
+
+
+cdef inline double weight_of(uint64_t word, const double *weights) noexcept nogil:
+    """Of the rows in a word; weights begin at its first row, or are NULL: all 1."""
+    cdef double total = 0
+    if weights == NULL:
+        return kr_popcount(word)
+    while word:
+        total += weights[kr_lowest(word)]
+        word &= word - 1
+    return total
+
+
+def pack(const uint16_t[::1] depth, Py_ssize_t least, uint64_t[::1] out):
+    """The set of rows whose depth, as `Grower.depths` gives it, is at least this."""
+    cdef Py_ssize_t i
+    with nogil:
+        out[:] = 0
+        for i in range(depth.shape[0]):
+            out[i // 64] |= <uint64_t> (depth[i] >= least) << (i % 64)
+
+
+def unpack(const uint64_t[::1] words, uint8_t[::1] out):
+    """A set as an array with 1 for each of its rows."""
+    cdef Py_ssize_t i
+    with nogil:
+        for i in range(out.shape[0]):
+            out[i] = (words[i // 64] >> (i % 64)) & 1
+
+
+def first_matches(const uint64_t[:, ::1] covers, const Py_ssize_t[::1] order, uint64_t[::1] rest,
+                  const uint64_t[::1] positive, const double[::1] weights, double[:, ::1] out):
+    """Weights of all and of positive rows that belong to each rule of a list, and to none (the last line).
+
+    Parameters
+    ----------
+    covers : ndarray (m, n_words) of uint64
+        Rows that rules cover.
+    order : ndarray (k,) of intp
+        Which of these rules are in the list, in order.
+    rest : ndarray (n_words,) of uint64
+        Rows to look at; those that no rule covers afterwards.
+    positive : ndarray (n_words,) of uint64
+        Rows of the class.
+    weights : ndarray (64 · n_words,) or None
+        Of the rows; None is 1 for all.
+    out : ndarray (k + 1, 2)
+        The weights.
+    """
+    cdef Py_ssize_t n_words = rest.shape[0], n_rules = order.shape[0], i, k
+    cdef const double *at
+    cdef uint64_t here
+    with nogil:
+        for k in range(n_rules + 1):
+            out[k, 0] = out[k, 1] = 0
+            for i in range(n_words):
+                here = rest[i] & covers[order[k], i] if k < n_rules else rest[i]
+                if here:
+                    at = NULL if weights is None else &weights[64 * i]
+                    out[k, 0] += weight_of(here, at)
+                    out[k, 1] += weight_of(here & positive[i], at)
+                    if k < n_rules:
+                        rest[i] &= ~here
+
+
+def weights_by_depth(const uint16_t[::1] depth, const uint8_t[::1] chosen, const uint8_t[::1] positive,
+                     const double[::1] weights, double[:, ::1] out):
+    """Weights of all and of positive rows by depth, as `Grower.depths` gives it; only of chosen rows."""
+    cdef Py_ssize_t i
+    cdef double w
+    with nogil:
+        out[:, :] = 0
+        for i in range(depth.shape[0]):
+            if chosen[i]:
+                w = 1 if weights is None else weights[i]
+                out[depth[i], 0] += w
+                out[depth[i], 1] += w * positive[i]
+
+
+def deal(const Py_ssize_t[::1] rows, const int[::1] classes, double[::1] turn, double share, uint8_t[::1] grow,
+         uint8_t[::1] prune):
+    """Deal rows, in the order given, to two sets such that `grow` gets its share of every class.
+
+    `turn` has for every class where it starts, from 0 to less than 1.
+    """
+    cdef Py_ssize_t i
+    cdef int k
+    with nogil:
+        grow[:] = 0
+        prune[:] = 0
+        for i in range(rows.shape[0]):
+            k = classes[rows[i]]
+            if floor(turn[k] + share) > floor(turn[k]):
+                grow[rows[i]] = 1
+            else:
+                prune[rows[i]] = 1
+            turn[k] = turn[k] + share
