@@ -1,0 +1,211 @@
+"""Rule learners side by side: each learns from some rows, predicts others, and says how large it is and how long it took.
+
+    learner(train, test) -> Outcome, or None where its library is not installed
+
+Everybody gets the same rows. Weka's JRip reads them as ARFF in a process of its own and tells the time of learning
+itself, without Java's start and reading. wittgenstein is for two classes (the rarer is learned) and gets a data frame;
+imodels wants numbers: categories are one column a level, with 1 where a row has it; missing ones have none.
+"""
+
+import functools
+import importlib.util
+import re
+import shutil
+import subprocess
+import tempfile
+import time
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from ._common import require
+from ._peers import OURS
+
+WEKA = Path("/usr/share/java/weka.jar")
+JRIP, WITTGENSTEIN, FIGS, BOOSTED = "JRip", "wittgenstein", "imodels FIGS", "imodels BoostedRules"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Accuracy on the test rows, rules, conditions, and seconds of learning."""
+
+    accuracy: float
+    n_rules: int
+    n_conditions: int
+    seconds: float
+
+
+def timed(call):
+    """What it gives, and seconds."""
+    start = time.perf_counter()
+    result = call()
+    return result, time.perf_counter() - start
+
+
+# ---- ours -------------------------------------------------------------------------------------------------------
+
+
+def ours(train, test, **options):
+    """rules.induce, with limits of one column counted one by one, as the others do."""
+    rules = require("rules", "induce")
+    found, seconds = timed(lambda: rules.induce(train.X, train.y, rng=0, **options))
+    hit = rules.predict(found, test.X) == test.y
+    return Outcome(float(hit.mean()), len(found), n_tests(found), seconds)
+
+
+def n_tests(found):
+    """Conditions of a list; 2 < x <= 4 counts as two."""
+    return sum(
+        1 if condition.categories is not None else np.isfinite(condition.low) + np.isfinite(condition.high)
+        for rule in found
+        for condition in rule.conditions
+    )
+
+
+# ---- Weka -------------------------------------------------------------------------------------------------------
+
+
+@functools.cache
+def has_weka():
+    """Whether Java and Weka are there."""
+    return WEKA.exists() and shutil.which("java") is not None
+
+
+def quoted(text):
+    """As ARFF wants it."""
+    return "'" + str(text).replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def write_arff(data, path, classes):
+    """The rows as ARFF, the class last."""
+    lines = ["@relation data"]
+    cells = []
+    for column in data.X.columns:
+        series = data.X[column]
+        if str(series.dtype) == "category":
+            kind = "{" + ",".join(quoted(level) for level in series.cat.categories) + "}"
+            names = [quoted(level) for level in series.cat.categories]
+            cells.append([names[code] if code >= 0 else "?" for code in series.cat.codes])
+        else:
+            kind = "numeric"
+            cells.append(["?" if value != value else repr(value) for value in series.tolist()])
+        lines.append(f"@attribute {quoted(column)} {kind}")
+    lines.append("@attribute 'class to learn' {" + ",".join(map(quoted, classes)) + "}")
+    cells.append([quoted(label) for label in data.y])
+    lines.append("@data")
+    lines += [",".join(row) for row in zip(*cells, strict=True)]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def jrip(train, test, seed=1):
+    """Weka's JRip with its defaults."""
+    if not has_weka():
+        return None
+    with tempfile.TemporaryDirectory() as folder:
+        classes = sorted(set(train.y) | set(test.y))
+        files = [Path(folder, name) for name in ("train.arff", "test.arff")]
+        for data, file in zip((train, test), files, strict=True):
+            write_arff(data, file, classes)
+        done = subprocess.run(
+            ["java", "-Xmx2g", "-cp", str(WEKA), "weka.classifiers.rules.JRip", "-S", str(seed)]
+            + ["-t", str(files[0]), "-T", str(files[1])],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    return read_jrip(done.stdout)
+
+
+def read_jrip(text):
+    """What JRip prints, as an outcome."""
+    rules = [line for line in text.splitlines() if "=> class to learn=" in line]
+    seconds = re.search(r"Time taken to build model: ([\d.]+)", text)
+    tested = re.search(r"=== Error on test data ===.*?Correctly Classified Instances\s+\S+\s+([\d.]+)\s*%", text, re.S)
+    asked = [line.split("=> class to learn=")[0].strip() for line in rules]
+    conditions = sum(text.count(") and (") + 1 for text in asked if text)
+    return Outcome(float(tested[1]) / 100, len(rules) - 1, conditions, float(seconds[1]))
+
+
+# ---- wittgenstein -----------------------------------------------------------------------------------------------
+
+
+def wittgenstein(train, test):
+    """RIPPER of wittgenstein, of the rarer class."""
+    if importlib.util.find_spec("wittgenstein") is None:
+        return None
+    import wittgenstein as peer
+
+    labels, counts = np.unique(train.y, return_counts=True)
+    rare = labels[counts.argmin()]
+    frame, others = as_objects(train.X), as_objects(test.X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        learner = peer.RIPPER(random_state=0)
+        _, seconds = timed(lambda: learner.fit(frame, y=list(train.y == rare), pos_class=True))
+        said = np.asarray(learner.predict(others), dtype=bool)
+    hit = said == (test.y == rare)
+    return Outcome(float(hit.mean()), len(learner.ruleset_.rules), learner.ruleset_.count_conds(), seconds)
+
+
+def as_objects(X):
+    """Missing categories as a level of their own: wittgenstein knows no others."""
+    frame = X.copy()
+    for column in frame.columns:
+        if str(frame[column].dtype) == "category":
+            frame[column] = frame[column].astype(object).where(frame[column].notna(), "missing").astype(str)
+    return frame
+
+
+# ---- imodels ----------------------------------------------------------------------------------------------------
+
+
+def as_numbers(train, test):
+    """Both as numbers: a column for every level, 1 where a row has it; missing numbers are the mean."""
+    import pandas
+
+    mean = {c: train.X[c].mean() for c in train.X.columns if str(train.X[c].dtype) != "category"}
+    return [pandas.get_dummies(data.X.fillna(mean), dtype=float).to_numpy() for data in (train, test)]
+
+
+def imodels(name, train, test):
+    """A learner of imodels, for two classes."""
+    if importlib.util.find_spec("imodels") is None:
+        return None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import imodels as peer
+
+        labels = np.unique(train.y)
+        X, Z = as_numbers(train, test)
+        learner = getattr(peer, name)()
+        _, seconds = timed(lambda: learner.fit(X, (train.y == labels[1]).astype(int)))
+        hit = np.asarray(learner.predict(Z)).astype(bool) == (test.y == labels[1])
+    return Outcome(float(hit.mean()), *size_of(learner), seconds)
+
+
+def size_of(learner):
+    """Rules and conditions: leaves of trees and the tests on their ways, or stumps."""
+    trees = getattr(learner, "trees_", None)
+    if trees is not None:
+        depths = [depth for tree in trees for depth in leaf_depths(tree)]
+        return len(depths), sum(depths)
+    n = len(learner.estimators_)
+    return n, n
+
+
+def leaf_depths(node, depth=0):
+    """Of a tree of FIGS."""
+    if node.left is None:
+        return [depth]
+    return leaf_depths(node.left, depth + 1) + leaf_depths(node.right, depth + 1)
+
+
+LEARNERS = {
+    OURS: ours,
+    JRIP: jrip,
+    WITTGENSTEIN: wittgenstein,
+    FIGS: functools.partial(imodels, "FIGSClassifier"),
+    BOOSTED: functools.partial(imodels, "BoostedRulesClassifier"),
+}
