@@ -60,6 +60,8 @@ MODULES = [
     "core.ranked",
     "core.induce",
     "core.cover",
+    "core.match",
+    "core.rule_tree",
     "cython_api",
 ]
 

@@ -3,7 +3,7 @@
     arrays -> check -> core (nogil, compiled) -> results -> functions on results
 
 Submodules: `kernels` (kernels, Gram matrices, feature maps), `svm` (support vector machines), `tree` (decision
-trees), `datasets`. `cython_api` is the surface for other compiled code, with `get_include()` for its header.
+trees), `rules`, `datasets`. `cython_api` is the surface for other compiled code, with `get_include()` for its header.
 """
 
 from importlib import metadata as _metadata

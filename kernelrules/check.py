@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import numbers
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +30,7 @@ __all__ = [
     "generator",
     "labels",
     "matrix",
+    "names",
     "output",
     "pair",
     "positive",
@@ -137,6 +139,19 @@ def generator(rng: Any) -> np.random.Generator:
         return np.random.default_rng(rng)
     except (TypeError, ValueError) as error:
         raise type(error)(f"rng must be a numpy.random.Generator, a seed or None: {error}") from None
+
+
+def names(given: Any, n: int, name: str, of_what: str) -> tuple[str, ...]:
+    """So many names, of columns or classes, as a tuple of strings."""
+    if isinstance(given, str) or not isinstance(given, (Sequence, np.ndarray)):
+        raise TypeError(f"{name} must be a sequence of strings, got {given!r}")
+    listed = tuple(str(entry) for entry in given)
+    wrong = [entry for entry in given if not isinstance(entry, str)]
+    if wrong:
+        raise TypeError(f"{name} must hold strings, got {wrong[0]!r}")
+    if len(listed) != n:
+        raise ValueError(f"{name} has {len(listed)} entries but there are {n} {of_what}")
+    return listed
 
 
 # ---- data -------------------------------------------------------------------------------------------------------

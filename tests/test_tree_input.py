@@ -389,7 +389,7 @@ def test_only_missing_categories():
 
 
 def test_numbers_for_words_are_refused():
-    with pytest.raises(check.DtypeError, match=r"column 0 holds .*1.*, but the tree knows it by categories such as"):
+    with pytest.raises(check.DtypeError, match=r"column 0 holds .*1.*, but the tree's categories are such as"):
         read_again(COLOURS, np.ones((2, 2)))
     with pytest.raises(check.DtypeError, match="column 1 does not hold numbers"):
         read_again(COLOURS, [["red", "large"]])

@@ -4,7 +4,7 @@ One file a family: certificate.py, svm.py, tree.py, rules.py (rule_text.py print
 """
 
 from kernelrules.results.certificate import Certificate
-from kernelrules.results.rules import Condition, Rule, RuleList
+from kernelrules.results.rules import Condition, Coverage, Rule, RuleList
 from kernelrules.results.svm import CalibratedSVM, Slacks, SVMModel, TuneResult
 from kernelrules.results.tree import Surrogates, Tree
 
@@ -12,6 +12,7 @@ __all__ = [
     "CalibratedSVM",
     "Certificate",
     "Condition",
+    "Coverage",
     "Rule",
     "RuleList",
     "SVMModel",

@@ -14,11 +14,12 @@ import numpy as np
 __all__ = ["condition_text", "condition_texts", "list_text", "number_text", "prediction_text", "rule_text"]
 
 _ROUNDING = 1e-9  # relative: halfway points of numbers with up to eight digits have no other error
+_SHORT = 1e-6  # of predictions, which nothing is compared with
 _UNSEEN = -1
 
 
-def number_text(number: float, *, exact: bool = False) -> str:
-    """The shortest decimal that is the number but for rounding; with `exact` the number itself."""
+def number_text(number: float, *, exact: bool = False, error: float = _ROUNDING) -> str:
+    """The shortest decimal that is the number up to a relative error; with `exact` the number itself."""
     number = float(number)
     if not math.isfinite(number):
         return str(number)
@@ -28,7 +29,7 @@ def number_text(number: float, *, exact: bool = False) -> str:
         return repr(number)
     for digits in range(1, 17):
         text = f"{number:.{digits}g}"
-        if abs(float(text) - number) <= _ROUNDING * abs(number):
+        if abs(float(text) - number) <= error * abs(number):
             return repr(float(text))
     return repr(number)
 
@@ -84,8 +85,8 @@ def prediction_text(prediction: Any, rules: Any, *, exact: bool = False) -> str:
         names = rules.class_names
         return str(prediction) if names is None or len(place) == 0 else names[place[0]]
     if np.ndim(prediction):
-        return f"({', '.join(number_text(number, exact=exact) for number in prediction)})"
-    return number_text(prediction, exact=exact)
+        return f"({', '.join(number_text(number, exact=exact, error=_SHORT) for number in prediction)})"
+    return number_text(prediction, exact=exact, error=_SHORT)
 
 
 def rule_text(rule: Any, rules: Any, *, exact: bool = False) -> str:

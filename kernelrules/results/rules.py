@@ -18,7 +18,7 @@ import numpy as np
 
 from kernelrules.results.rule_text import list_text
 
-__all__ = ["UNSEEN", "Condition", "Rule", "RuleList"]
+__all__ = ["UNSEEN", "Condition", "Coverage", "Rule", "RuleList"]
 
 UNSEEN = -1  # the code, in `Condition.categories`, of any level that the training data did not have
 
@@ -172,3 +172,25 @@ class RuleList:
         """One line."""
         kind = "ordered" if self.ordered else "disjoint"
         return f"RuleList({len(self.rules)} {kind} rules, {self.n_conditions} conditions, {self.n_features} features)"
+
+
+@dataclass(frozen=True, eq=False)
+class Coverage:
+    """Which rows the rules of a list hold for.
+
+    Attributes
+    ----------
+    rule : ndarray (n,) of int64
+        The rule that answers for each row: the first that holds; -1 where none does.
+    first : ndarray (n_rules,) of int64
+        Rows that each rule answers for.
+    raw : ndarray (n_rules,) of int64
+        Rows that each rule holds for, whatever the rules before it.
+    otherwise : int
+        Rows that no rule holds for.
+    """
+
+    rule: np.ndarray
+    first: np.ndarray
+    raw: np.ndarray
+    otherwise: int

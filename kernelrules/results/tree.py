@@ -85,6 +85,8 @@ class Tree:
         Of oblique splits: X·direction is compared with the threshold.
     linear : ndarray (n_nodes, n_features + 1) or None
         Coefficients and constant of the leaves' linear models.
+    missing_seen : ndarray (n_features,) of bool, or None
+        Columns that had missing values in training.
     """
 
     feature: np.ndarray
@@ -111,6 +113,7 @@ class Tree:
     fill: np.ndarray | None = None
     directions: np.ndarray | None = None
     linear: np.ndarray | None = None
+    missing_seen: np.ndarray | None = None
 
     @property
     def n_nodes(self) -> int:

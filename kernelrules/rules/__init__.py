@@ -1,9 +1,16 @@
-"""Rules: learned directly.
+"""Rules: from trees, simplified, ordered, and what they answer.
 
-induce.py    induce                    ripper.py    rules of one class against the others
-                                       description.py    description lengths
+extract.py         extract: a rule for each leaf of a tree
+simplify.py        simplify: conditions dropped, by a validation set or a pessimistic estimate
+decision_list.py   decision_list: the same answers from an ordered list with fewer conditions
+use.py             predict, predict_proba, coverage
+matching.py        a rule list as the core reads it
+induce.py          induce: a list learned from data, by RIPPER; ripper.py: one class; description.py: lengths
 """
 
+from kernelrules.results import Condition, Coverage, Rule, RuleList
+from kernelrules.rules.extract import extract
 from kernelrules.rules.induce import induce
+from kernelrules.rules.use import coverage, predict, predict_proba
 
-__all__ = ["induce"]
+__all__ = ["Condition", "Coverage", "Rule", "RuleList", "coverage", "extract", "induce", "predict", "predict_proba"]

@@ -213,7 +213,7 @@ def read_again(tree: Tree, X: Any, unseen: str = "larger") -> np.ndarray:
     Parameters
     ----------
     tree : Tree
-        Whose columns they are.
+        Whose columns they are. Anything with its `categories`, `feature_names`, `n_features` and `missing` will do.
     X : array, sparse matrix, data frame or nested sequence, (n, p)
         As in `read`. The columns of a data frame must be the tree's, in order.
     unseen : "larger" or "error"
@@ -246,15 +246,19 @@ def _require_columns(tree: Tree, names: tuple[str, ...] | None, p: int) -> None:
         absent = [name for name in tree.feature_names if name not in names]
         unknown = [name for name in names if name not in tree.feature_names]
         if absent:
-            raise ValueError(f"X lacks the column {absent[0]!r} that the tree was grown on")
+            raise ValueError(f"X lacks the column {absent[0]!r} that {_called(tree)} grown on")
         if unknown:
-            raise ValueError(f"X has a column {unknown[0]!r} that the tree was not grown on")
+            raise ValueError(f"X has a column {unknown[0]!r} that {_called(tree)} not grown on")
         raise ValueError(
-            f"the columns of X are not in the order that the tree was grown on: {_first_few(names)}, not "
+            f"the columns of X are not in the order that {_called(tree)} grown on: {_first_few(names)}, not "
             f"{_first_few(tree.feature_names)}"
         )
     if p != tree.n_features:
-        raise ValueError(f"X has {p} columns but the tree was grown on {tree.n_features}")
+        raise ValueError(f"X has {p} columns but {_called(tree)} grown on {tree.n_features}")
+
+
+def _called(tree: Any) -> str:
+    return "the tree was" if isinstance(tree, Tree) else "the rules were"
 
 
 def _first_few(names: tuple[str, ...]) -> str:
@@ -263,19 +267,19 @@ def _first_few(names: tuple[str, ...]) -> str:
 
 def _encoded_again(tree: Tree, columns: list[_Column], unseen: str) -> np.ndarray:
     arrays = [
-        column.as_numbers() if levels is None else _codes_of(column, levels, unseen)
+        column.as_numbers() if levels is None else _codes_of(column, levels, unseen, tree)
         for column, levels in zip(columns, tree.categories, strict=True)
     ]
     return _stacked(arrays, tree.categories)
 
 
-def _codes_of(column: _Column, levels: np.ndarray, unseen: str) -> np.ndarray:
+def _codes_of(column: _Column, levels: np.ndarray, unseen: str, tree: Any) -> np.ndarray:
     """Codes of the tree's levels, -1 for values that are none of them."""
     here, levels_here = column.as_codes()
+    known = "the tree's categories" if isinstance(tree, Tree) else "the rules' categories"
     if len(levels_here) and len(levels) and _numbers_and_strings(levels, levels_here):
         raise check.DtypeError(
-            f"{column.label} holds {levels_here.tolist()[0]!r}, but the tree knows it by categories such as "
-            f"{levels.tolist()[0]!r}"
+            f"{column.label} holds {levels_here.tolist()[0]!r}, but {known} are such as {levels.tolist()[0]!r}"
         )
     code = {level: number for number, level in enumerate(levels.tolist())}
     again = np.array([code.get(level, -1) for level in levels_here.tolist()], dtype=np.float64)
@@ -283,7 +287,7 @@ def _codes_of(column: _Column, levels: np.ndarray, unseen: str) -> np.ndarray:
     if unseen == "error" and (codes == -1).any():
         row = int(np.argmax(codes == -1))
         value = levels_here.tolist()[int(here[row])]
-        raise ValueError(f"{column.label} holds {value!r} at row {row}, which is none of the tree's categories")
+        raise ValueError(f"{column.label} holds {value!r} at row {row}, which is none of {known}")
     return codes
 
 

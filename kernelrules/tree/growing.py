@@ -193,6 +193,7 @@ def grow(
         n_train=len(values),
         feature_names=columns.names,
         fill=fill,
+        missing_seen=columns.missing,
     )
     return _with_leaves(tree, leaf, X, columns, values, y, sample_weight, settings)
 

@@ -1,0 +1,180 @@
+"""Which rows pass the tests of rules: one row at a time, or as bits, a word of 64 rows at a time.
+
+    a test of column j passes  iff  low < x_j <= high, or the flag of x_j's level is set; for a missing x_j iff `missing`
+
+Invariant: a bit, a count and a rule's number depend on the row alone, so any number of threads gives the same.
+"""
+
+from cython.parallel cimport prange
+from libc.math cimport isnan
+from libc.stdint cimport int64_t, uint64_t
+from libc.stdlib cimport free, malloc
+
+from kernelrules.core.gram cimport better_step
+from kernelrules.core.types cimport real_t
+
+from time import perf_counter
+
+cdef extern from "Python.h":
+    int PyErr_CheckSignals() except -1
+
+cdef extern from *:
+    int __builtin_popcountll(unsigned long long) nogil
+
+cdef enum:
+    WORD = 64           # rows of a word
+    WORDS = 16          # of one task
+
+
+cdef class Tests:
+    """Distinct tests of rules: a column, an interval or flags of levels from level_start on (-1 for numbers), and
+    whether a missing value passes. `flags` has, for each test of levels, one of unseen levels and one of each level."""
+
+    def __cinit__(self):
+        self.tests = NULL
+
+    def __dealloc__(self):
+        free(self.tests)
+
+    def __init__(self, const int64_t[::1] column, const double[::1] low, const double[::1] high,
+                 const unsigned char[::1] missing, const int64_t[::1] level_start, const unsigned char[::1] flags,
+                 const int64_t[::1] n_levels):
+        cdef Py_ssize_t i
+        cdef Test *test
+        self.n, self.n_columns, self.kept = column.shape[0], n_levels.shape[0], flags
+        if not low.shape[0] == high.shape[0] == missing.shape[0] == level_start.shape[0] == self.n:
+            raise ValueError("the tests' arrays differ in length")
+        self.tests = <Test *> malloc((self.n + 1) * sizeof(Test))
+        if self.tests == NULL:
+            raise MemoryError("working memory could not be allocated")
+        for i in range(self.n):
+            test = &self.tests[i]
+            if not 0 <= column[i] < self.n_columns:
+                raise ValueError(f"a rule tests column {column[i]}, but there are {self.n_columns}")
+            test.column, test.missing, test.low, test.high = column[i], missing[i] != 0, low[i], high[i]
+            test.levels, test.n_levels = NULL, n_levels[column[i]]
+            if level_start[i] >= 0:
+                if level_start[i] + test.n_levels + 1 > flags.shape[0]:
+                    raise ValueError("a rule's levels lie outside the flags")
+                test.levels = &flags[level_start[i]]
+
+
+cdef bint passes(const Test *test, double value) noexcept nogil:
+    if isnan(value):
+        return test.missing
+    if test.levels == NULL:
+        return test.low < value <= test.high
+    return test.levels[<Py_ssize_t> value + 1 if 0 <= value < test.n_levels else 0]
+
+
+cdef inline double entry(const char *data, Py_ssize_t i, Py_ssize_t row_step, Py_ssize_t column_step,
+                         int64_t column, const real_t *example) noexcept nogil:
+    """A number of the rows; `example` only names their type."""
+    return <double> (<const real_t *> (data + i * row_step + column * column_step))[0]
+
+
+# ---- rows one by one --------------------------------------------------------------------------------------------
+
+
+def first_rules(Tests tests, const int64_t[::1] group_start, const int64_t[::1] rule, const int64_t[::1] test_start,
+                const int64_t[::1] ids, Py_ssize_t otherwise, const real_t[:, :] x, int64_t[::1] out, int n_threads,
+                tick=None):
+    """Where out[i] is -1 - g, make it the first rule of group g that holds for row i, or `otherwise`.
+
+    Group g has the entries group_start[g] to group_start[g + 1] - 1; entry e is rule[e] with the tests
+    ids[test_start[e]] to ids[test_start[e + 1] - 1].
+    """
+    cdef Py_ssize_t n = x.shape[0], first = 0, last, step = 1024 * n_threads, i
+    cdef Py_ssize_t row_step = x.strides[0], column_step = x.strides[1]
+    cdef const char *data
+    cdef const real_t *example
+    if out.shape[0] != n or x.shape[1] != tests.n_columns:
+        raise ValueError("the shapes of the rows, the tests and the answers do not agree")
+    if n == 0:
+        return
+    data, example = <const char *> &x[0, 0], &x[0, 0]
+    while first < n:
+        last = min(first + step, n)
+        started = perf_counter()
+        for i in prange(first, last, num_threads=n_threads, schedule="dynamic", chunksize=256, nogil=True):
+            if out[i] < 0:
+                out[i] = first_rule(tests.tests, &group_start[0], &rule[0], &test_start[0], &ids[0], -1 - out[i],
+                                    otherwise, data, i, row_step, column_step, example)
+        first, step = last, better_step(step, perf_counter() - started)
+        PyErr_CheckSignals()
+        if tick is not None:
+            tick(first, n)
+
+
+cdef int64_t first_rule(const Test *tests, const int64_t *group_start, const int64_t *rule, const int64_t *test_start,
+                        const int64_t *ids, Py_ssize_t group, Py_ssize_t otherwise, const char *data, Py_ssize_t i,
+                        Py_ssize_t row_step, Py_ssize_t column_step, const real_t *example) noexcept nogil:
+    cdef Py_ssize_t e, k
+    cdef const Test *test
+    for e in range(group_start[group], group_start[group + 1]):
+        for k in range(test_start[e], test_start[e + 1]):
+            test = &tests[ids[k]]
+            if not passes(test, entry(data, i, row_step, column_step, test.column, example)):
+                break
+        else:
+            return rule[e]
+    return otherwise
+
+
+# ---- rows as bits -----------------------------------------------------------------------------------------------
+
+
+cdef void fill_words(const Test *tests, Py_ssize_t n_tests, const char *data, Py_ssize_t n, Py_ssize_t row_step,
+                     Py_ssize_t column_step, Py_ssize_t task, uint64_t *masks, Py_ssize_t n_words,
+                     const real_t *example) noexcept nogil:
+    """WORDS words of every test."""
+    cdef Py_ssize_t t, w, i, first
+    cdef const Test *test
+    cdef uint64_t word
+    for t in range(n_tests):
+        test = &tests[t]
+        for w in range(task * WORDS, min((task + 1) * WORDS, n_words)):
+            first, word = w * WORD, 0
+            for i in range(min(<Py_ssize_t> WORD, n - first)):
+                word |= <uint64_t> passes(test, entry(data, first + i, row_step, column_step, test.column,
+                                                      example)) << i
+            masks[t * n_words + w] = word
+
+
+def fill_masks(Tests tests, const real_t[:, :] x, uint64_t[:, ::1] masks, int n_threads, tick=None):
+    """masks[t, i // 64], bit i % 64 = whether row i passes test t; bits past the last row are 0."""
+    cdef Py_ssize_t n = x.shape[0], n_words = masks.shape[1], task, first = 0, last, step = n_threads
+    cdef Py_ssize_t row_step = x.strides[0], column_step = x.strides[1], n_tasks = (n_words + WORDS - 1) // WORDS
+    cdef const char *data
+    cdef const real_t *example
+    if masks.shape[0] != tests.n or n_words != (n + WORD - 1) // WORD or x.shape[1] != tests.n_columns:
+        raise ValueError("the shapes of the rows, the tests and the masks do not agree")
+    if n == 0 or tests.n == 0:
+        return
+    data, example = <const char *> &x[0, 0], &x[0, 0]
+    while first < n_tasks:
+        last = min(first + step, n_tasks)
+        started = perf_counter()
+        for task in prange(first, last, num_threads=n_threads, schedule="dynamic", chunksize=1, nogil=True):
+            fill_words(tests.tests, tests.n, data, n, row_step, column_step, task, &masks[0, 0], n_words, example)
+        first, step = last, better_step(step, perf_counter() - started)
+        PyErr_CheckSignals()
+        if tick is not None:
+            tick(min(first * WORDS * WORD, n), n)
+
+
+def count_rows(const uint64_t[:, ::1] masks, const int64_t[::1] start, const int64_t[::1] ids, Py_ssize_t n,
+               int64_t[::1] counts):
+    """counts[r] += rows, of n, that pass all tests ids[start[r]] to ids[start[r + 1] - 1]."""
+    cdef Py_ssize_t n_words = masks.shape[1], r, w, k
+    cdef uint64_t word
+    if start.shape[0] != counts.shape[0] + 1 or n_words != (n + WORD - 1) // WORD:
+        raise ValueError("the shapes of the rules, the masks and the counts do not agree")
+    for r in range(counts.shape[0]):
+        for w in range(n_words):
+            word = ~<uint64_t> 0 if (w + 1) * WORD <= n else (<uint64_t> 1 << (n - w * WORD)) - 1
+            for k in range(start[r], start[r + 1]):
+                word &= masks[ids[k], w]
+            counts[r] += __builtin_popcountll(word)
+        if r % 1024 == 0:
+            PyErr_CheckSignals()

@@ -1,0 +1,183 @@
+"""What a rule list answers: `predict`, `predict_proba`, `coverage`. The first rule that holds counts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from kernelrules import check, parallel
+from kernelrules.core import match
+from kernelrules.results import Coverage, RuleList
+from kernelrules.rules.matching import matcher_of, read_rows, require_rules
+
+__all__ = ["coverage", "predict", "predict_proba"]
+
+_ROWS_AT_A_TIME = 1 << 16  # whose bits are kept
+
+
+def _answers(
+    rs: RuleList, X: Any, table: np.ndarray, unseen: str, n_threads: Any, callback: Any, what: str
+) -> np.ndarray:
+    """table[rule] for each row; its last entry is for rows that no rule holds for."""
+    threads, tick = parallel.n_threads_or_default(n_threads), parallel.ticker(callback, what)
+    matcher = matcher_of(rs)
+    x, missing = read_rows(rs, X, unseen)
+    return matcher.answers(x, bool(missing.any()), table, threads, tick)
+
+
+def predict(
+    rs: RuleList,
+    X: Any,
+    *,
+    unseen: str = "allow",
+    n_threads: int | None = None,
+    callback: Callable[[parallel.Progress], Any] | None = None,
+) -> np.ndarray:
+    """Classes, or values of a regression: what the first rule that holds predicts, and the default where none does.
+
+    Parameters
+    ----------
+    rs : RuleList
+        From `extract`, `simplify`, `decision_list` or `induce`.
+    X : array, sparse matrix or data frame, (n, p)
+        Points, with the columns that the rules were made on.
+    unseen : "allow" or "error"
+        Categories that were not in the training data satisfy the conditions that say so, or are refused.
+    n_threads : int, optional
+        Default: the cores that the process may use.
+    callback : callable, optional
+        Told of progress.
+
+    Returns
+    -------
+    ndarray (n,), or (n, n_outputs)
+        One answer for each row.
+
+    Examples
+    --------
+    >>> from kernelrules import rules, tree
+    >>> rs = rules.extract(tree.grow([[0.0], [1.0], [2.0], [3.0]], ["a", "a", "b", "b"]))
+    >>> rules.predict(rs, [[0.7], [2.2]])
+    array(['a', 'b'], dtype='<U1')
+    """
+    require_rules(rs)
+    return _answers(rs, X, matcher_of(rs).predictions, unseen, n_threads, callback, "predict")
+
+
+def predict_proba(
+    rs: RuleList,
+    X: Any,
+    *,
+    laplace: float = 0.0,
+    unseen: str = "allow",
+    n_threads: int | None = None,
+    callback: Callable[[parallel.Progress], Any] | None = None,
+) -> np.ndarray:
+    """Shares of the classes among the training rows of the rule that answers.
+
+    Parameters
+    ----------
+    rs : RuleList
+        Of classification.
+    X : array, sparse matrix or data frame, (n, p)
+        Points, as in `predict`.
+    laplace : float
+        Added to the weight of every class of a rule before shares are taken, as in `tree.predict_proba`; the shares of
+        the default stay.
+    unseen : "allow" or "error"
+        As in `predict`.
+    n_threads : int, optional
+        Default: the cores that the process may use.
+    callback : callable, optional
+        Told of progress.
+
+    Returns
+    -------
+    ndarray (n, n_classes)
+        Rows that sum to 1, in the order of rs.classes.
+
+    Examples
+    --------
+    >>> from kernelrules import rules, tree
+    >>> rs = rules.extract(tree.grow([[0.0], [1.0], [2.0], [3.0]], ["a", "a", "b", "b"]))
+    >>> rules.predict_proba(rs, [[0.7]], laplace=1.0)
+    array([[0.75, 0.25]])
+    """
+    if require_rules(rs).classes is None:
+        raise ValueError("shares are those of classes, and these are rules of a regression")
+    extra = check.real(laplace, "laplace")
+    if extra < 0:
+        raise ValueError(f"laplace must be at least 0, got {laplace!r}")
+    table = np.array(
+        [
+            *(_shares(rule.shares, f"rule {i}") for i, rule in enumerate(rs.rules)),
+            _shares(rs.default_shares, "the default"),
+        ]
+    )
+    if extra > 0:
+        weight = np.array([rule.weight for rule in rs.rules])[:, None]
+        table[:-1] = (weight * table[:-1] + extra) / (weight + extra * table.shape[1])
+    return _answers(rs, X, table, unseen, n_threads, callback, "predict_proba")
+
+
+def _shares(shares: Any, which: str) -> np.ndarray:
+    if shares is None:
+        raise ValueError(f"{which} has no shares of classes")
+    return shares
+
+
+def coverage(
+    rs: RuleList,
+    X: Any,
+    *,
+    unseen: str = "allow",
+    n_threads: int | None = None,
+    callback: Callable[[parallel.Progress], Any] | None = None,
+) -> Coverage:
+    """Which rows the rules hold for: the first that does, and each by itself.
+
+    Parameters
+    ----------
+    rs : RuleList
+        Any.
+    X : array, sparse matrix or data frame, (n, p)
+        Points, as in `predict`.
+    unseen : "allow" or "error"
+        As in `predict`.
+    n_threads : int, optional
+        Default: the cores that the process may use.
+    callback : callable, optional
+        Told of progress.
+
+    Returns
+    -------
+    Coverage
+        The rule of each row, and numbers of rows for each rule.
+
+    Examples
+    --------
+    >>> from kernelrules import rules, tree
+    >>> rs = rules.extract(tree.grow([[0.0], [1.0], [2.0], [3.0]], ["a", "a", "b", "b"]))
+    >>> covered = rules.coverage(rs, [[0.7], [2.2], [9.0]])
+    >>> covered.rule, covered.first
+    (array([0, 1, 1]), array([1, 2]))
+    """
+    n_rules = len(require_rules(rs))
+    threads, tick = parallel.n_threads_or_default(n_threads), parallel.ticker(callback, "coverage")
+    matcher = matcher_of(rs)
+    x, missing = read_rows(rs, X, unseen)
+    rule = matcher.answers(x, bool(missing.any()), np.append(np.arange(n_rules), -1), threads, tick)
+    raw = np.zeros(n_rules, dtype=np.int64)
+    for first in range(0, len(x), _ROWS_AT_A_TIME):
+        some = x[first : first + _ROWS_AT_A_TIME]
+        masks = np.empty((matcher.tests.compiled.n, -(-len(some) // 64)), dtype=np.uint64)
+        match.fill_masks(matcher.tests.compiled, some, masks, threads)
+        match.count_rows(masks, matcher.tests.start, matcher.tests.ids, len(some), raw)
+    return Coverage(
+        rule=rule,
+        first=np.bincount(rule[rule >= 0], minlength=n_rules),
+        raw=raw,
+        otherwise=int((rule < 0).sum()),
+    )
