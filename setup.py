@@ -60,6 +60,7 @@ MODULES = [
     "core.ranked",
     "core.induce",
     "core.cover",
+    "core.length",
     "core.match",
     "core.rule_tree",
     "cython_api",

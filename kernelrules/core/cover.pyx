@@ -36,6 +36,23 @@ cdef inline double weight_of(uint64_t word, const double *weights) noexcept nogi
     return total
 
 
+cdef void take_matches(const uint64_t *cover, uint64_t *rest, Py_ssize_t n_words, const uint64_t *positive,
+                       const double *weights, double *total, double *hit) noexcept nogil:
+    """Take the rows that a rule covers from the rest, adding up their weights; cover is NULL: weigh the rest."""
+    cdef double sum_total = 0, sum_hit = 0
+    cdef uint64_t here
+    cdef Py_ssize_t i
+    for i in range(n_words):
+        here = rest[i] if cover == NULL else rest[i] & cover[i]
+        if here:
+            sum_total += weight_of(here, weights + 64 * i if weights != NULL else NULL)
+            sum_hit += weight_of(here & positive[i], weights + 64 * i if weights != NULL else NULL)
+            if cover != NULL:
+                rest[i] &= ~here
+    total[0] += sum_total
+    hit[0] += sum_hit
+
+
 def pack(const uint16_t[::1] depth, Py_ssize_t least, uint64_t[::1] out):
     """The set of rows whose depth, as `Grower.depths` gives it, is at least this."""
     cdef Py_ssize_t i
@@ -72,20 +89,13 @@ def first_matches(const uint64_t[:, ::1] covers, const Py_ssize_t[::1] order, ui
     out : ndarray (k + 1, 2)
         The weights.
     """
-    cdef Py_ssize_t n_words = rest.shape[0], n_rules = order.shape[0], i, k
-    cdef const double *at
-    cdef uint64_t here
+    cdef Py_ssize_t n_rules = order.shape[0], k
+    cdef const double *at = NULL if weights is None else &weights[0]
     with nogil:
         for k in range(n_rules + 1):
             out[k, 0] = out[k, 1] = 0
-            for i in range(n_words):
-                here = rest[i] & covers[order[k], i] if k < n_rules else rest[i]
-                if here:
-                    at = NULL if weights is None else &weights[64 * i]
-                    out[k, 0] += weight_of(here, at)
-                    out[k, 1] += weight_of(here & positive[i], at)
-                    if k < n_rules:
-                        rest[i] &= ~here
+            take_matches(&covers[order[k], 0] if k < n_rules else NULL, &rest[0], rest.shape[0], &positive[0], at,
+                         &out[k, 0], &out[k, 1])
 
 
 def weights_by_depth(const uint16_t[::1] depth, const uint8_t[::1] chosen, const uint8_t[::1] positive,

@@ -5,7 +5,7 @@ simplify.py        simplify: conditions dropped, by a validation set or a pessim
 decision_list.py   decision_list: the same answers from an ordered list with fewer conditions
 use.py             predict, predict_proba, coverage
 matching.py        a rule list as the core reads it
-induce.py          induce: a list learned from data, by RIPPER; ripper.py: one class; description.py: lengths
+induce.py          induce: a list learned from data, by RIPPER; ripper.py: one class
 """
 
 from kernelrules.results import Condition, Coverage, Rule, RuleList

@@ -30,6 +30,7 @@ def induce(
     prune: bool = True,
     grow_share: float = 2 / 3,
     optimise: int = 2,
+    variants: int = 3,
     min_weight: float = 2.0,
     max_rules: int | None = None,
     max_conditions: int | None = None,
@@ -62,6 +63,8 @@ def induce(
         Share of the rows to grow on; the others are to prune on.
     optimise : int
         Rounds of optimisation.
+    variants : int
+        Replacements and revisions of a rule that are tried in a round, each with rows dealt anew; RIPPER has one.
     min_weight : float
         Least weight of rows of the class, among those to grow on, that a condition keeps.
     max_rules, max_conditions : int, optional
@@ -100,6 +103,7 @@ def induce(
         prune=_flag(prune, "prune"),
         grow_share=_share(grow_share),
         optimise=check.whole(optimise, "optimise", 0),
+        variants=check.whole(variants, "variants", 1),
         min_weight=_at_least_zero(min_weight, "min_weight"),
         max_rules=_NO_LIMIT if max_rules is None else check.whole(max_rules, "max_rules", 0),
         max_conditions=_NO_LIMIT if max_conditions is None else check.whole(max_conditions, "max_conditions", 1),
@@ -112,8 +116,12 @@ def induce(
     table = _Table(X, categorical, missing)
     classes, codes = check.labels(y, table.n_rows)
     weights = check.weights(sample_weight, table.n_rows)
-    names = _names(feature_names, table.n_features, "feature_names", table.names)
-    called = _names(class_names, len(classes), "class_names", tuple(str(label) for label in classes))
+    names = table.names or tuple(f"x{column}" for column in range(table.n_features))
+    if feature_names is not None:
+        names = check.names(feature_names, table.n_features, "feature_names", "columns")
+    called = tuple(str(label) for label in classes)
+    if class_names is not None:
+        called = check.names(class_names, len(classes), "class_names", "classes")
     used = weights > 0
     data = _data(table, codes, len(classes), weights, used, threads)
     found = _learned(data, options, draws, tick)
@@ -156,12 +164,6 @@ def _at_least_zero(given: Any, name: str) -> float:
     if number < 0:
         raise ValueError(f"{name} must be at least 0, got {given!r}")
     return number
-
-
-def _names(given: Any, n: int, name: str, default: tuple[str, ...] | None) -> tuple[str, ...]:
-    if given is None:
-        return default or tuple(f"x{column}" for column in range(n))
-    return tuple(given)
 
 
 # ---- data -------------------------------------------------------------------------------------------------------

@@ -2,13 +2,13 @@
 
     build       grow a rule on some of the rows that are left, prune it on the others, add it; until the list takes
                 64 bits more than the shortest so far, a rule is wrong half of the time, or no row of the class is left
-    optimise    each rule in turn against a replacement (grown anew) and a revision (grown on), both pruned for the
-                accuracy of the whole list; the variant that makes the list shortest stays. Then build on the rest
-    reduce      drop rules, from the last, without which the list is shorter
+    optimise    each rule in turn against replacements (grown anew) and revisions (grown on), pruned for the accuracy
+                of the whole list; the variant that makes the list shortest stays. Then build on the rest
+    reduce      drop rules, from the last, without which the list is not longer
 
-A list's length is that of its rules and of its errors (description.py). Candidates in `optimise` are compared by the
-length of the list after later rules that do not pay were dropped. Unlike in Weka, rows of a dropped rule are counted
-where they fall then, and the rules that stay are paid for.
+A list's length is that of its rules and of its errors (core/length.pyx). Variants are compared by the length of the
+list after later rules that do not pay were dropped. Unlike in Weka, rows of a dropped rule are counted where they fall
+then, the rules that stay are paid for, and tests of one column that are merged in the end count once.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 
 from kernelrules.core.cover import deal, first_matches, pack, unpack, weights_by_depth
 from kernelrules.core.induce import Grower
-from kernelrules.rules.description import data_bits, theory_bits
+from kernelrules.core.length import shorten, theory_bits
 
 __all__ = ["Data", "Options", "Stage", "Test"]
 
@@ -91,6 +91,7 @@ class Options:
     prune: bool
     grow_share: float
     optimise: int
+    variants: int
     min_weight: float
     max_rules: int
     max_conditions: int
@@ -121,12 +122,6 @@ class Count:
 
     weights: np.ndarray
     rest: np.ndarray
-
-    def data_bits(self, share: float) -> float:
-        """Length of the errors."""
-        covered, hit = self.weights[:-1].sum(axis=0)
-        uncovered, missed = self.weights[-1]
-        return data_bits(share, float(covered), float(uncovered), float(covered - hit), float(missed))
 
 
 class Stage:
@@ -212,25 +207,31 @@ class Stage:
 
     def count(self, rules: list[Candidate]) -> Count:
         """What belongs to each rule."""
-        covers = np.array([rule.cover for rule in rules], dtype=np.uint64).reshape(len(rules), self.data.n_words)
         rest = self.rows.copy()
         weights = np.empty((len(rules) + 1, 2))
-        first_matches(covers, np.arange(len(rules)), rest, self.positive_words, self.data.padded, weights)
+        first_matches(self._covers(rules), np.arange(len(rules)), rest, self.positive_words, self.data.padded, weights)
         return Count(weights, rest)
+
+    def _covers(self, rules: list[Candidate]) -> np.ndarray:
+        return np.array([rule.cover for rule in rules], dtype=np.uint64).reshape(len(rules), self.data.n_words)
 
     def bits(self, rules: list[Candidate]) -> float:
         """Length of a list: its rules and its errors."""
-        return self.count(rules).data_bits(self.share) + sum(rule.bits for rule in rules)
+        return self._shortened(rules, len(rules))[1]
 
-    def reduced(self, rules: list[Candidate], kept: int = 0) -> tuple[list[Candidate], float]:
-        """The list without rules, from the last to number `kept`, that do not pay or are wrong too often; its length."""
-        bits = self.bits(rules)
-        for place in range(len(rules) - 1, kept - 1, -1):
-            without = rules[:place] + rules[place + 1 :]
-            bits_without = self.bits(without)
-            if bits_without <= bits:
-                rules, bits = without, bits_without
-        return rules, bits
+    def reduced(self, rules: list[Candidate]) -> list[Candidate]:
+        """The list without rules that do not pay."""
+        active, _ = self._shortened(rules, 0)
+        return [rule for rule, stays in zip(rules, active, strict=True) if stays]
+
+    def _shortened(self, rules: list[Candidate], kept: int) -> tuple[np.ndarray, float]:
+        """Which rules stay, and the length of the list then, if those after the first `kept` may be dropped."""
+        active = np.empty(len(rules), dtype=np.uint8)
+        bits = np.array([rule.bits for rule in rules], dtype=np.float64)
+        length = shorten(
+            self._covers(rules), bits, kept, self.rows, self.positive_words, self.data.padded, self.share, active
+        )
+        return active, length
 
     def build(self, rules: list[Candidate]) -> list[Candidate]:
         """The list with new rules for the rows that are left, while they pay."""
@@ -248,34 +249,42 @@ class Stage:
             rules = longer
         return rules
 
+    def variants(self, rules: list[Candidate], place: int) -> list[Candidate]:
+        """A rule of a list, then revisions and replacements of it, in turn."""
+        old, rest = rules[place], self.count(rules[:place]).rest
+        if not (old.cover & rest).any():
+            return [old]
+        found, seen = [old], {tuple(old.tests)}
+        later = np.bitwise_or.reduce([rule.cover for rule in rules[place + 1 :]] or [rest & ~rest])
+        rows, alone, inside = (self.data.unpacked(words) for words in (rest, rest & ~later, old.cover))
+        for _ in range(self.options.variants):
+            grow, prune = self.split(rows)
+            prune &= alone
+            for tests in (self.grown(grow & inside, old.tests), self.grown(grow)):
+                kept = self.pruned(tests, prune, whole=True)
+                if tuple(kept) not in seen:
+                    seen.add(tuple(kept))
+                    found.append(self.candidate(kept))
+        return found
+
     def optimised(self, rules: list[Candidate]) -> list[Candidate]:
         """The list with the best variant of each rule."""
         rules = list(rules)
         for place in range(len(rules)):
-            rest = self.count(rules[:place]).rest
-            old = rules[place]
-            if not (old.cover & rest).any():
-                continue
-            grow, prune = self.split(self.data.unpacked(rest))
-            for later in rules[place + 1 :]:
-                prune[self.data.unpacked(later.cover) == 1] = 0
-            replacement = self.pruned(self.grown(grow), prune, whole=True)
-            revised = self.grown(grow & self.data.unpacked(old.cover), old.tests)
-            revision = self.pruned(revised, prune, whole=True)
-            variants = [old, self.candidate(revision), self.candidate(replacement)]
-            lengths = [self.reduced([*rules[:place], rule, *rules[place + 1 :]], place + 1)[1] for rule in variants]
+            lengths = []
+            variants = self.variants(rules, place)
+            for variant in variants:
+                rules[place] = variant
+                lengths.append(self._shortened(rules, place + 1)[1])
             rules[place] = variants[int(np.argmin(lengths))]
         return rules
 
     def learn(self) -> list[Candidate]:
         """Rules of the class."""
         rules = self.build([])
-        if not self.options.prune:
-            return rules
-        rules, _ = self.reduced(rules)
-        for _ in range(self.options.optimise):
-            rules = self.build(self.optimised(rules))
-            rules, _ = self.reduced(rules)
+        if self.options.prune:
+            for _ in range(self.options.optimise):
+                rules = self.reduced(self.build(self.optimised(rules)))
         return rules
 
 
