@@ -152,7 +152,7 @@ def test_sparse_columns_are_dense_columns(data):
 def stage_of(table, split=None, share=0.4, max_rules=100, **options):
     X, n_levels, positive, weights = table
     settings = dict(
-        prune=True, grow_share=2 / 3, optimise=2, variants=1, min_weight=1.0, max_rules=100, max_conditions=100
+        prune=True, grow_share=2 / 3, optimise=2, variants=1, tries=1, min_weight=1.0, max_rules=100, max_conditions=100
     )
     grower = grower_of(X, n_levels, weights)
     data = ripper.Data(grower, ranked_dense(X, n_levels, 1).n_tests, positive.astype(np.int32), 2, weights)
@@ -207,14 +207,24 @@ def test_first_matches(n, n_rules, seed, weighted):
 def test_dealing(n, n_classes, share, seed):
     """Every row is in one of the two sets, and each class has its share in the first, to less than a row."""
     rng = np.random.default_rng(seed)
+    X = np.zeros((n, 1))
     codes = rng.integers(n_classes, size=n).astype(np.int32)
-    rows = np.flatnonzero(rng.random(n) < 0.7)
-    grow, prune = np.empty(n, dtype=np.uint8), np.empty(n, dtype=np.uint8)
-    cover.deal(rng.permutation(rows), codes, rng.random(n_classes), share, grow, prune)
-    assert np.array_equal(np.flatnonzero(grow + prune), rows)
-    assert (grow + prune).max(initial=0) <= 1
+    data = ripper.Data(grower_of(X, np.zeros(1, dtype=np.intp)), 2, codes, n_classes, None)
+    rows = (rng.random(n) < 0.7).astype(np.uint8)
+    grow, prune = ripper.dealer(data, share, rng)(rows)
+    assert np.array_equal(grow + prune, rows)
     for k in range(n_classes):
-        assert abs(grow[codes == k].sum() - share * (codes[rows] == k).sum()) < 1 + 1e-9
+        assert abs(grow[codes == k].sum() - share * rows[codes == k].sum()) < 1 + 1e-9
+
+
+def test_dealing_is_fair():
+    """Over many deals every row is about as often on either side."""
+    data = ripper.Data(
+        grower_of(np.zeros((30, 1)), np.zeros(1, dtype=np.intp)), 2, np.arange(30, dtype=np.int32) % 3, 3, None
+    )
+    split = ripper.dealer(data, 2 / 3, np.random.default_rng(0))
+    often = np.mean([split(np.ones(30, dtype=np.uint8))[0] for _ in range(3000)], axis=0)
+    assert np.abs(often - 2 / 3).max() < 0.05
 
 
 # ---- description lengths ----------------------------------------------------------------------------------------
@@ -328,7 +338,7 @@ def test_finds_the_rules():
     assert first[1].high == pytest.approx(0.3, abs=0.05)
 
 
-@pytest.mark.parametrize("options", [{}, {"prune": False}, {"optimise": 0}, {"variants": 1}])
+@pytest.mark.parametrize("options", [{}, {"prune": False}, {"optimise": 0}, {"variants": 1, "tries": 1}])
 def test_statistics_are_of_first_matches(options):
     X, y = problem()
     X[::7, 0] = np.nan
@@ -355,9 +365,9 @@ def test_statistics_are_of_first_matches(options):
 
 def test_same_rules_for_any_number_of_threads():
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(6000, 40))
+    X = rng.normal(size=(6000, 30))
     y = (X[:, 0] + X[:, 1] * X[:, 2] > 1).astype(int)
-    one, two, three = (described(rules.induce(X, y, rng=1, optimise=1, n_threads=k)) for k in (1, 2, 3))
+    one, two, three = (described(rules.induce(X, y, rng=1, optimise=1, tries=1, n_threads=k)) for k in (1, 2, 3))
     assert one == two == three
 
 
@@ -375,7 +385,7 @@ def test_dense_is_csr(data):
     y = (X[:, 0] > X[:, 1]) ^ (rng.random(60) < 0.1)
     w = rng.random(60) if data.draw(st.booleans()) else None
     as_sparse = data.draw(csr_forms(X))
-    found = [rules.induce(x, y, rng=0, sample_weight=w, min_weight=1.0) for x in (X, as_sparse)]
+    found = [rules.induce(x, y, rng=0, sample_weight=w, min_weight=1.0, tries=1) for x in (X, as_sparse)]
     assert described(found[0]) == described(found[1])
     assert np.array_equal(rules.predict(found[0], X), rules.predict(found[1], as_sparse))
 
@@ -385,8 +395,9 @@ def test_layouts_and_types(data):
     X, y = problem(120)
     X = X.astype(np.float32)
     there = data.draw(layouts(X))
-    assert described(rules.induce(X, y, rng=0)) == described(rules.induce(there, y, rng=0))
-    assert described(rules.induce(X, y, rng=0)) == described(rules.induce(X.astype(float), y, rng=0))
+    here = described(rules.induce(X, y, rng=0, tries=1))
+    assert here == described(rules.induce(there, y, rng=0, tries=1))
+    assert here == described(rules.induce(X.astype(float), y, rng=0, tries=1))
 
 
 def test_order_of_columns():
@@ -412,7 +423,7 @@ def test_whatever_comes(table, prune, n_classes):
     """Small nasty tables: rules cover rows, probabilities are such, predictions of training rows are consistent."""
     X, n_levels, _, weights = table
     y = np.random.default_rng(len(X)).integers(n_classes, size=len(X))
-    found = rules.induce(X, y, categorical=np.flatnonzero(n_levels), sample_weight=weights, prune=prune, rng=0)
+    found = rules.induce(X, y, categorical=np.flatnonzero(n_levels), sample_weight=weights, prune=prune, rng=0, tries=1)
     total = sum(rule.weight for rule in found)
     assert total <= (len(X) if weights is None else weights.sum())
     assert all(rule.n > 0 and rule.conditions for rule in found)
@@ -514,6 +525,7 @@ def test_names():
         ({"grow_share": 0}, ValueError, "grow_share must be greater than 0"),
         ({"optimise": -1}, ValueError, "optimise must be at least 0"),
         ({"variants": 0}, ValueError, "variants must be at least 1"),
+        ({"tries": 0}, ValueError, "tries must be at least 1"),
         ({"min_weight": -1}, ValueError, "min_weight must be at least 0"),
         ({"min_weight": math.nan}, ValueError, "min_weight must be finite"),
         ({"max_rules": 1.5}, ValueError, "max_rules must be a whole number"),

@@ -3,7 +3,6 @@
 Bit i % 64 of word i // 64 is row i. Of a list, a row belongs to the first rule that covers it.
 """
 
-from libc.math cimport floor
 from libc.stdint cimport uint8_t, uint16_t, uint64_t
 
 cdef extern from *:
@@ -112,21 +111,32 @@ def weights_by_depth(const uint16_t[::1] depth, const uint8_t[::1] chosen, const
                 out[depth[i], 1] += w * positive[i]
 
 
-def deal(const Py_ssize_t[::1] rows, const int[::1] classes, double[::1] turn, double share, uint8_t[::1] grow,
-         uint8_t[::1] prune):
-    """Deal rows, in the order given, to two sets such that `grow` gets its share of every class.
+def deal(const uint8_t[::1] rows, const int[::1] classes, double[::1] left, double[::1] wanted,
+         const double[::1] draws, uint8_t[::1] grow, uint8_t[::1] prune):
+    """Deal rows to two sets: of every class so many, drawn at random, are to grow on, the others to prune on.
 
-    `turn` has for every class where it starts, from 0 to less than 1.
+    Parameters
+    ----------
+    rows : ndarray (n,) of uint8
+        1 for the rows to deal.
+    classes : ndarray (n,) of int32
+        Of all rows.
+    left, wanted : ndarray (n_classes,)
+        Rows of each class, and how many of them to grow on; both are counted down.
+    draws : ndarray (n,)
+        Random numbers, at least 0 and less than 1.
+    grow, prune : ndarray (n,) of uint8
+        Become 1 for the rows of each set.
     """
     cdef Py_ssize_t i
+    cdef bint chosen
     cdef int k
     with nogil:
-        grow[:] = 0
-        prune[:] = 0
         for i in range(rows.shape[0]):
-            k = classes[rows[i]]
-            if floor(turn[k] + share) > floor(turn[k]):
-                grow[rows[i]] = 1
-            else:
-                prune[rows[i]] = 1
-            turn[k] = turn[k] + share
+            grow[i] = prune[i] = 0
+            if rows[i]:
+                k = classes[i]
+                chosen = draws[i] * left[k] < wanted[k]
+                left[k] -= 1
+                wanted[k] -= chosen
+                grow[i], prune[i] = chosen, not chosen

@@ -20,7 +20,6 @@ from cython.parallel cimport prange, threadid
 from libc.math cimport INFINITY, log2
 from libc.stdint cimport uint8_t, uint16_t, uint32_t
 from libc.stdlib cimport calloc, free, malloc
-from libc.string cimport memcpy, memset
 
 from kernelrules.core.ranked cimport Columns, Ranked
 from kernelrules.core.scan cimport halfway
@@ -91,26 +90,42 @@ cdef Py_ssize_t filter_entries(const uint32_t *row, const uint32_t *tag, Py_ssiz
     return n_kept
 
 
-cdef Py_ssize_t add_groups(const uint32_t *row, const uint32_t *tag, Py_ssize_t n, const double *weights,
-                           Group *groups) noexcept nogil:
-    """Weights by rank, of entries in ascending order; how many groups there are."""
-    cdef Py_ssize_t i, g = -1
-    cdef uint32_t rank, current = 0xffffffff
-    cdef double w, positive = 0, total = 0
+cdef Py_ssize_t count_groups(const uint32_t *tag, Py_ssize_t n, Group *groups) noexcept nogil:
+    """Rows by rank, of entries in ascending order; how many groups there are."""
+    cdef Py_ssize_t i, g = 0, start = 0, positive = 0
+    cdef uint32_t here
     for i in range(n):
-        rank = tag[i] >> 1
-        if rank != current:
-            if g >= 0:
-                groups[g].positive, groups[g].total = positive, total
+        here = tag[i]
+        positive += here & 1
+        if i + 1 == n or (here ^ tag[i + 1]) > 1:
+            groups[g].rank, groups[g].positive, groups[g].total = here >> 1, positive, i + 1 - start
+            start, positive = i + 1, 0
             g += 1
-            groups[g].rank = rank
-            current, positive, total = rank, 0, 0
-        w = 1 if weights == NULL else weights[row[i]]
-        total += w
-        positive += w * (tag[i] & 1)
-    if g >= 0:
-        groups[g].positive, groups[g].total = positive, total
-    return g + 1
+    return g
+
+
+cdef Py_ssize_t weigh_groups(const uint32_t *row, const uint32_t *tag, Py_ssize_t n, const double *weights,
+                             Group *groups) noexcept nogil:
+    """The same of weights."""
+    cdef Py_ssize_t i, g = 0
+    cdef double positive = 0, total = 0
+    cdef uint32_t here
+    for i in range(n):
+        here = tag[i]
+        total += weights[row[i]]
+        positive += weights[row[i]] * (here & 1)
+        if i + 1 == n or (here ^ tag[i + 1]) > 1:
+            groups[g].rank, groups[g].positive, groups[g].total = here >> 1, positive, total
+            positive = total = 0
+            g += 1
+    return g
+
+
+cdef inline Py_ssize_t add_groups(const uint32_t *row, const uint32_t *tag, Py_ssize_t n, const double *weights,
+                                  Group *groups) noexcept nogil:
+    if weights == NULL:
+        return count_groups(tag, n, groups)
+    return weigh_groups(row, tag, n, weights, groups)
 
 
 cdef inline double log_of(const Growth *growth, double x) noexcept nogil:
@@ -168,7 +183,7 @@ cdef void consider(const Growth *growth, double base, double positive, double to
 
 
 cdef void cut_numbers(const Growth *growth, Py_ssize_t j, const Group *groups, Py_ssize_t n_groups, double base,
-                      double missing, Cut *best) noexcept nogil:
+                      Cut *best) noexcept nogil:
     """The best threshold."""
     cdef const double *value = growth.columns.value[j]
     cdef double positive = 0, total = 0, all_positive = 0, all_total = 0
@@ -237,7 +252,7 @@ cdef bint look_at(Growth *growth, Py_ssize_t j, bint anew, double base, Group *g
     if n_groups <= 1 and (columns.value[j] != NULL or missing == 0):
         return False
     if columns.value[j] != NULL:
-        cut_numbers(growth, j, groups, n_groups, base, missing, cut)
+        cut_numbers(growth, j, groups, n_groups, base, cut)
     else:
         cut_levels(growth, groups, n_groups, base, cut)
     return True

@@ -30,7 +30,8 @@ def induce(
     prune: bool = True,
     grow_share: float = 2 / 3,
     optimise: int = 2,
-    variants: int = 3,
+    variants: int = 2,
+    tries: int = 3,
     min_weight: float = 2.0,
     max_rules: int | None = None,
     max_conditions: int | None = None,
@@ -65,6 +66,9 @@ def induce(
         Rounds of optimisation.
     variants : int
         Replacements and revisions of a rule that are tried in a round, each with rows dealt anew; RIPPER has one.
+    tries : int
+        Lists of rules of a class that are learned, each with rows dealt anew; the one of the shortest description is
+        taken. RIPPER has one.
     min_weight : float
         Least weight of rows of the class, among those to grow on, that a condition keeps.
     max_rules, max_conditions : int, optional
@@ -104,6 +108,7 @@ def induce(
         grow_share=_share(grow_share),
         optimise=check.whole(optimise, "optimise", 0),
         variants=check.whole(variants, "variants", 1),
+        tries=check.whole(tries, "tries", 1),
         min_weight=_at_least_zero(min_weight, "min_weight"),
         max_rules=_NO_LIMIT if max_rules is None else check.whole(max_rules, "max_rules", 0),
         max_conditions=_NO_LIMIT if max_conditions is None else check.whole(max_conditions, "max_conditions", 1),

@@ -92,6 +92,7 @@ class Options:
     grow_share: float
     optimise: int
     variants: int
+    tries: int
     min_weight: float
     max_rules: int
     max_conditions: int
@@ -280,11 +281,17 @@ class Stage:
         return rules
 
     def learn(self) -> list[Candidate]:
-        """Rules of the class."""
+        """Rules of the class: the shortest of several lists, each with rows dealt anew."""
+        if not self.options.prune:
+            return self.build([])
+        lists = [self.learn_once() for _ in range(self.options.tries)]
+        return min(lists, key=self.bits)
+
+    def learn_once(self) -> list[Candidate]:
+        """One list."""
         rules = self.build([])
-        if self.options.prune:
-            for _ in range(self.options.optimise):
-                rules = self.reduced(self.build(self.optimised(rules)))
+        for _ in range(self.options.optimise):
+            rules = self.reduced(self.build(self.optimised(rules)))
         return rules
 
 
@@ -306,8 +313,9 @@ def dealer(data: Data, share: float, rng: np.random.Generator) -> Callable[[np.n
 
     def split(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         grow, prune = np.empty(data.n_rows, dtype=np.uint8), np.empty(data.n_rows, dtype=np.uint8)
-        turn = rng.random(data.n_classes)
-        deal(rng.permutation(np.flatnonzero(rows)), data.codes, turn, share, grow, prune)
+        left = np.bincount(data.codes, rows, minlength=data.n_classes)
+        wanted = np.floor(share * left + rng.random(data.n_classes))
+        deal(rows, data.codes, left, wanted, rng.random(data.n_rows), grow, prune)
         return grow, prune
 
     return split
