@@ -151,14 +151,13 @@ def test_sparse_columns_are_dense_columns(data):
 
 def stage_of(table, split=None, share=0.4, max_rules=100, **options):
     X, n_levels, positive, weights = table
-    settings = dict(
-        prune=True, grow_share=2 / 3, optimise=2, variants=1, tries=1, min_weight=1.0, max_rules=100, max_conditions=100
-    )
+    settings = {"prune": True, "grow_share": 2 / 3, "optimise": 2, "variants": 1, "tries": 1}
+    limits = {"min_weight": 1.0, "max_rules": 100, "max_conditions": 100}
     grower = grower_of(X, n_levels, weights)
     data = ripper.Data(grower, ranked_dense(X, n_levels, 1).n_tests, positive.astype(np.int32), 2, weights)
     everything = data.packed(np.ones(len(X), dtype=np.uint8))
     split = split or ripper.dealer(data, 2 / 3, np.random.default_rng(0))
-    options = ripper.Options(**settings | options)
+    options = ripper.Options(**settings | limits | options)
     return ripper.Stage(data, everything, positive, share, options, max_rules, split, lambda: None)
 
 

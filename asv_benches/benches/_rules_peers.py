@@ -1,4 +1,4 @@
-"""Rule learners side by side: each learns from some rows, predicts others, and says how large it is and how long it took.
+"""Rule learners side by side: each learns from some rows, predicts others, tells its size and time.
 
     learner(train, test) -> Outcome, or None where its library is not installed
 
@@ -24,6 +24,7 @@ from ._common import require
 from ._peers import OURS
 
 WEKA = Path("/usr/share/java/weka.jar")
+JAVA = ("java", "-Xmx2g", "-cp", str(WEKA))
 JRIP, WITTGENSTEIN, FIGS, BOOSTED = "JRip", "wittgenstein", "imodels FIGS", "imodels BoostedRules"
 
 
@@ -109,8 +110,7 @@ def jrip(train, test, seed=1):
         for data, file in zip((train, test), files, strict=True):
             write_arff(data, file, classes)
         done = subprocess.run(
-            ["java", "-Xmx2g", "-cp", str(WEKA), "weka.classifiers.rules.JRip", "-S", str(seed)]
-            + ["-t", str(files[0]), "-T", str(files[1])],
+            [*JAVA, "weka.classifiers.rules.JRip", "-S", str(seed), "-t", str(files[0]), "-T", str(files[1])],
             capture_output=True,
             text=True,
             check=True,

@@ -2,14 +2,14 @@
 
     python -m asv_benches.benches.peers [--only WORD ...] [--rounds N] [--format markdown|rst] [--memory]
 
---only takes names of groups (gram, svm, tree), and parts of cases' names: a case is measured if its group is named, or
-no group is, and if it has one of the parts in its name, or none is given. `--only svm spam MNIST` is an example.
+--only takes names of groups (gram, svm, tree, rules), and parts of cases' names: a case is measured if its group is
+named, or no group is, and if it has one of the parts in its name, or none is given. `--only svm spam MNIST` is an example.
 
 How it measures. All contenders of a row run in turn, round after round, on two threads, for trees on one; the best of
 its rounds counts. OpenBLAS's and OpenMP's threads keep spinning for some tens of milliseconds after a call and would
 take the second core from whoever is next, so 0.1 s of sleep come before every timed call. Results are freed outside the
-timed part, and are compared with ours. peers_gram.py, peers_svm.py and peers_tree.py say who the peers are and what
-they are asked to do.
+timed part, and are compared with ours. peers_gram.py, peers_svm.py, peers_tree.py and peers_rules.py say who the
+peers are and what they are asked to do.
 
 When not to believe it. Only ratios inside a row mean something on another machine. "unsettled" names contenders whose
 two best rounds differ by more than a fifth: something else was running. Steady load does not show there, and is
@@ -20,10 +20,10 @@ unkind to whoever uses both cores: the second line has the load before the start
 
 import argparse
 
-from . import peers_gram, peers_svm, peers_tree
+from . import peers_gram, peers_rules, peers_svm, peers_tree
 from ._peers import announce, facts, formatted
 
-GROUPS = {"gram": peers_gram, "svm": peers_svm, "tree": peers_tree}
+GROUPS = {"gram": peers_gram, "svm": peers_svm, "tree": peers_tree, "rules": peers_rules}
 
 
 def main():

@@ -34,7 +34,7 @@ cdef enum:
     IN = 1                  # of a row's state: it is covered
     POSITIVE = 2
     LEAVES = 4
-    SHARED = 150000         # entries from which on threads share the columns
+    SHARED = 1000000        # entries from which on threads share the columns
 
 
 cdef struct Cut:                    # the best condition of a column: ranks first to last

@@ -1,9 +1,10 @@
-"""Induction of rules, slow and obvious: every condition tried, every row looked at, sums in fractions where they matter.
+"""Induction of rules, slow and obvious: every condition tried, every row looked at, weights added as fractions.
 
 A condition is (column, kind, value): kind "<=" or ">" with a threshold, or "=" with a code. NaN satisfies none.
 """
 
 from fractions import Fraction
+from itertools import pairwise
 from math import log2
 
 import numpy as np
@@ -27,7 +28,7 @@ def candidates(X, rows, n_levels):
         if n_levels[column]:
             yield from ((column, "=", level) for level in known)
         else:
-            for low, high in zip(known[:-1], known[1:], strict=True):
+            for low, high in pairwise(known):
                 yield column, "<=", (low + high) / 2
                 yield column, ">", (low + high) / 2
 
