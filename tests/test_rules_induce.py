@@ -151,7 +151,7 @@ def test_sparse_columns_are_dense_columns(data):
 
 def stage_of(table, split=None, share=0.4, max_rules=100, **options):
     X, n_levels, positive, weights = table
-    settings = {"prune": True, "grow_share": 2 / 3, "optimise": 2, "variants": 1, "tries": 1}
+    settings = {"prune": True, "grow_share": 2 / 3, "optimise": 2, "variants": 1, "min_margin": 0.0}
     limits = {"min_weight": 1.0, "max_rules": 100, "max_conditions": 100}
     grower = grower_of(X, n_levels, weights)
     data = ripper.Data(grower, ranked_dense(X, n_levels, 1).n_tests, positive.astype(np.int32), 2, weights)
@@ -256,11 +256,11 @@ def test_lengths_by_hand():
     assert length.theory_bits(1, 8) == pytest.approx(0.5 * (3 + 7 * math.log2(8 / 7)))
 
 
-@given(tables(), st.integers(0, 2**32 - 1))
-def test_reduced_lists_are_shortest_of_their_kind(table, seed):
-    """The length is that of its parts; dropping goes from the last rule, while the list gets no longer."""
+@given(tables(), st.sampled_from([0.0, 1.0, 2.0]), st.integers(0, 2**32 - 1))
+def test_reduced_lists(table, margin, seed):
+    """Dropping goes from the last rule, while the list gets no longer; then from the last that is not right enough."""
     X, n_levels, positive, weights = table
-    stage = stage_of(table)
+    stage = stage_of(table, min_margin=margin)
     rng = np.random.default_rng(seed)
     found = []
     for _ in range(4):
@@ -269,11 +269,12 @@ def test_reduced_lists_are_shortest_of_their_kind(table, seed):
     w = np.ones(len(X)) if weights is None else weights
     conditions = {id(rule): [as_condition(test, n_levels) for test in rule.tests] for rule in found}
 
+    def sums_of(some):
+        covers = [{row for row in range(len(X)) if oracle.covers(X[row], conditions[id(r)])} for r in some]
+        return [oracle.sums(part, positive, w) for part in oracle.first_matches(covers, range(len(X)))]
+
     def bits(some):
-        parts = oracle.first_matches(
-            [{row for row in range(len(X)) if oracle.covers(X[row], conditions[id(r)])} for r in some], range(len(X))
-        )
-        hits = [oracle.sums(part, positive, w) for part in parts]
+        hits = sums_of(some)
         covered, hit = sum(t for _, t in hits[:-1]), sum(p for p, _ in hits[:-1])
         missed, uncovered = hits[-1]
         numbers = (float(x) for x in (covered, uncovered, covered - hit, missed))
@@ -290,6 +291,8 @@ def test_reduced_lists_are_shortest_of_their_kind(table, seed):
             return  # rounding decides
         if difference <= 0:
             expected = without
+    while weak := [i for i, (p, t) in enumerate(sums_of(expected)[:-1]) if float(2 * p - t) <= margin * math.sqrt(t)]:
+        del expected[weak[-1]]
     assert [id(rule) for rule in stage.reduced(found)] == [id(rule) for rule in expected]
 
 
@@ -337,7 +340,7 @@ def test_finds_the_rules():
     assert first[1].high == pytest.approx(0.3, abs=0.05)
 
 
-@pytest.mark.parametrize("options", [{}, {"prune": False}, {"optimise": 0}, {"variants": 1, "tries": 1}])
+@pytest.mark.parametrize("options", [{}, {"prune": False}, {"optimise": 0}, {"variants": 2, "min_margin": 0.0}])
 def test_statistics_are_of_first_matches(options):
     X, y = problem()
     X[::7, 0] = np.nan
@@ -366,7 +369,7 @@ def test_same_rules_for_any_number_of_threads():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(6000, 30))
     y = (X[:, 0] + X[:, 1] * X[:, 2] > 1).astype(int)
-    one, two, three = (described(rules.induce(X, y, rng=1, optimise=1, tries=1, n_threads=k)) for k in (1, 2, 3))
+    one, two, three = (described(rules.induce(X, y, rng=1, optimise=1, n_threads=k)) for k in (1, 2, 3))
     assert one == two == three
 
 
@@ -384,7 +387,7 @@ def test_dense_is_csr(data):
     y = (X[:, 0] > X[:, 1]) ^ (rng.random(60) < 0.1)
     w = rng.random(60) if data.draw(st.booleans()) else None
     as_sparse = data.draw(csr_forms(X))
-    found = [rules.induce(x, y, rng=0, sample_weight=w, min_weight=1.0, tries=1) for x in (X, as_sparse)]
+    found = [rules.induce(x, y, rng=0, sample_weight=w, min_weight=1.0) for x in (X, as_sparse)]
     assert described(found[0]) == described(found[1])
     assert np.array_equal(rules.predict(found[0], X), rules.predict(found[1], as_sparse))
 
@@ -394,9 +397,9 @@ def test_layouts_and_types(data):
     X, y = problem(120)
     X = X.astype(np.float32)
     there = data.draw(layouts(X))
-    here = described(rules.induce(X, y, rng=0, tries=1))
-    assert here == described(rules.induce(there, y, rng=0, tries=1))
-    assert here == described(rules.induce(X.astype(float), y, rng=0, tries=1))
+    here = described(rules.induce(X, y, rng=0))
+    assert here == described(rules.induce(there, y, rng=0))
+    assert here == described(rules.induce(X.astype(float), y, rng=0))
 
 
 def test_order_of_columns():
@@ -422,7 +425,7 @@ def test_whatever_comes(table, prune, n_classes):
     """Small nasty tables: rules cover rows, probabilities are such, predictions of training rows are consistent."""
     X, n_levels, _, weights = table
     y = np.random.default_rng(len(X)).integers(n_classes, size=len(X))
-    found = rules.induce(X, y, categorical=np.flatnonzero(n_levels), sample_weight=weights, prune=prune, rng=0, tries=1)
+    found = rules.induce(X, y, categorical=np.flatnonzero(n_levels), sample_weight=weights, prune=prune, rng=0)
     total = sum(rule.weight for rule in found)
     assert total <= (len(X) if weights is None else weights.sum())
     assert all(rule.n > 0 and rule.conditions for rule in found)
@@ -524,7 +527,7 @@ def test_names():
         ({"grow_share": 0}, ValueError, "grow_share must be greater than 0"),
         ({"optimise": -1}, ValueError, "optimise must be at least 0"),
         ({"variants": 0}, ValueError, "variants must be at least 1"),
-        ({"tries": 0}, ValueError, "tries must be at least 1"),
+        ({"min_margin": -1}, ValueError, "min_margin must be at least 0"),
         ({"min_weight": -1}, ValueError, "min_weight must be at least 0"),
         ({"min_weight": math.nan}, ValueError, "min_weight must be finite"),
         ({"max_rules": 1.5}, ValueError, "max_rules must be a whole number"),

@@ -27,11 +27,11 @@ def words(n=3000, p=5000, seed=0):
 # The data, and the arguments of kernelrules.rules.induce.
 CASES = {
     "spam": (spam, {}),
-    "20000x20": (partial(continuous, 20_000, 20), {"tries": 1, "max_rules": 10}),
-    "categories": (partial(tied, 10_000, 20), {"categorical": list(range(20)), "tries": 1, "max_rules": 10}),
+    "20000x20": (partial(continuous, 20_000, 20), {"max_rules": 10}),
+    "categories": (partial(tied, 10_000, 20), {"categorical": list(range(20)), "max_rules": 10}),
     "unpruned": (partial(continuous, 5000, 20), {"prune": False, "max_rules": 20}),
-    "words": (words, {"tries": 1}),
-    "weights": (spam, {"sample_weight": np.tile([0.3, 0.7, 1.0], 1534)[:4601], "tries": 1}),
+    "words": (words, {}),
+    "weights": (spam, {"sample_weight": np.tile([0.3, 0.7, 1.0], 1534)[:4601]}),
 }
 
 

@@ -138,8 +138,8 @@ cdef inline double gain_of(const Growth *growth, double base, double positive, d
 
 cdef Py_ssize_t group_column(const Growth *growth, Py_ssize_t j, Group *groups, double *missing) noexcept nogil:
     """Groups of the covered rows by ascending rank, the usual one in its place; and the weight that is missing."""
-    cdef Py_ssize_t start = growth.columns.start[j], known = growth.known[j], size = growth.size[j], n_below, n_groups, g
-    cdef Py_ssize_t low = 0, high = known, middle
+    cdef Py_ssize_t start = growth.columns.start[j], known = growth.known[j], size = growth.size[j]
+    cdef Py_ssize_t n_below, n_groups, g, low = 0, high = known, middle
     cdef const uint32_t *row = growth.row + start
     cdef const uint32_t *tag = growth.tag + start
     cdef uint32_t usual = growth.columns.usual[j]
@@ -444,7 +444,8 @@ cdef void fail(const Columns *columns, Py_ssize_t j, Py_ssize_t first, Py_ssize_
     """depth = place for all rows that do not satisfy a condition."""
     cdef const uint32_t *row = columns.row + columns.start[j]
     cdef const uint32_t *tag = columns.tag + columns.start[j]
-    cdef Py_ssize_t begin = rank_start(tag, columns.known[j], first), end = rank_start(tag, columns.known[j], last + 1), i
+    cdef Py_ssize_t begin = rank_start(tag, columns.known[j], first), i
+    cdef Py_ssize_t end = rank_start(tag, columns.known[j], last + 1)
     if first <= columns.usual[j] <= last:
         for i in range(begin):
             depth[row[i]] = place

@@ -128,7 +128,8 @@ def shorten(const uint64_t[:, ::1] covers, const double[::1] bits, Py_ssize_t ke
         for place in range(m):
             active[place] = 1
         memcpy(start, &rows[0], n_bytes)
-        list_length(covers_at, bits_at, active_at, 0, kept, sums, start, n_words, &positive[0], weights_at, share, &sums)
+        list_length(covers_at, bits_at, active_at, 0, kept, sums, start, n_words, &positive[0], weights_at, share,
+                    &sums)
         memcpy(rest, start, n_bytes)
         length = list_length(covers_at, bits_at, active_at, kept, m, sums, rest, n_words, &positive[0], weights_at,
                              share, NULL)

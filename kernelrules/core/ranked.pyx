@@ -223,7 +223,7 @@ cdef class Ranked:
 
 
 def ranked_dense(const real_t[:, :] values, const Py_ssize_t[::1] n_levels, int n_threads):
-    """The columns of a matrix; n_levels is 0 for numbers, for codes of categories how many there are; NaN is missing."""
+    """The columns of a matrix; n_levels is 0 for numbers, for codes of categories their number; NaN is missing."""
     cdef Py_ssize_t n = values.shape[0], p = values.shape[1], j, first, last, step
     cdef Ranked ranked = Ranked(n, p, n * p)
     cdef Columns *columns = &ranked.columns

@@ -30,8 +30,8 @@ def induce(
     prune: bool = True,
     grow_share: float = 2 / 3,
     optimise: int = 2,
-    variants: int = 2,
-    tries: int = 3,
+    variants: int = 1,
+    min_margin: float = 1.0,
     min_weight: float = 2.0,
     max_rules: int | None = None,
     max_conditions: int | None = None,
@@ -65,10 +65,11 @@ def induce(
     optimise : int
         Rounds of optimisation.
     variants : int
-        Replacements and revisions of a rule that are tried in a round, each with rows dealt anew; RIPPER has one.
-    tries : int
-        Lists of rules of a class that are learned, each with rows dealt anew; the one of the shortest description is
-        taken. RIPPER has one.
+        Pruned replacements and revisions of a rule that are tried in a round, each with rows dealt anew.
+    min_margin : float
+        A rule stays after a round only if its right answers outnumber the wrong ones by more than so many standard
+        deviations of a fair coin, √(right + wrong). 0 is RIPPER: more right than wrong. Lower it to find more of a rare
+        class, at the cost of accuracy.
     min_weight : float
         Least weight of rows of the class, among those to grow on, that a condition keeps.
     max_rules, max_conditions : int, optional
@@ -108,7 +109,7 @@ def induce(
         grow_share=_share(grow_share),
         optimise=check.whole(optimise, "optimise", 0),
         variants=check.whole(variants, "variants", 1),
-        tries=check.whole(tries, "tries", 1),
+        min_margin=_at_least_zero(min_margin, "min_margin"),
         min_weight=_at_least_zero(min_weight, "min_weight"),
         max_rules=_NO_LIMIT if max_rules is None else check.whole(max_rules, "max_rules", 0),
         max_conditions=_NO_LIMIT if max_conditions is None else check.whole(max_conditions, "max_conditions", 1),

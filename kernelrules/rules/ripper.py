@@ -3,8 +3,10 @@
     build       grow a rule on some of the rows that are left, prune it on the others, add it; until the list takes
                 64 bits more than the shortest so far, a rule is wrong half of the time, or no row of the class is left
     optimise    each rule in turn against replacements (grown anew) and revisions (grown on), pruned for the accuracy
-                of the whole list; the variant that makes the list shortest stays. Then build on the rest
-    reduce      drop rules, from the last, without which the list is not longer
+                of the whole list, or grown on all rows and cut short anywhere; the variant that makes the list
+                shortest stays. Then build on the rest
+    reduce      drop rules, from the last, without which the list is not longer; then those that are not right often
+                enough: right - wrong > margin · √(right + wrong), in standard deviations of a fair coin
 
 A list's length is that of its rules and of its errors (core/length.pyx). Variants are compared by the length of the
 list after later rules that do not pay were dropped. Unlike in Weka, rows of a dropped rule are counted where they fall
@@ -92,7 +94,7 @@ class Options:
     grow_share: float
     optimise: int
     variants: int
-    tries: int
+    min_margin: float
     min_weight: float
     max_rules: int
     max_conditions: int
@@ -173,6 +175,16 @@ class Stage:
         pack(self._depth, len(tests), cover)
         return Candidate(tests, cover, theory_bits(n_distinct(tests), self.data.n_tests))
 
+    def beginnings(self, tests: list[Test]) -> list[Candidate]:
+        """Rules with the first, the first two, ... of the tests."""
+        self.data.grower.depths(tests, self._depth)
+        found = []
+        for size in range(1, len(tests) + 1):
+            cover = np.empty(self.data.n_words, dtype=np.uint64)
+            pack(self._depth, size, cover)
+            found.append(Candidate(tests[:size], cover, theory_bits(n_distinct(tests[:size]), self.data.n_tests)))
+        return found
+
     def grown(self, rows: np.ndarray, start: list[Test] | None = None) -> list[Test]:
         """Tests after those at the start, grown on the rows."""
         self.air()
@@ -221,9 +233,15 @@ class Stage:
         return self._shortened(rules, len(rules))[1]
 
     def reduced(self, rules: list[Candidate]) -> list[Candidate]:
-        """The list without rules that do not pay."""
+        """The list without rules that do not pay, or are not right often enough."""
         active, _ = self._shortened(rules, 0)
-        return [rule for rule, stays in zip(rules, active, strict=True) if stays]
+        rules = [rule for rule, stays in zip(rules, active, strict=True) if stays]
+        while True:
+            total, right = self.count(rules).weights[:-1].T
+            weak = np.flatnonzero(right - (total - right) <= self.options.min_margin * np.sqrt(total))
+            if len(weak) == 0:
+                return rules
+            del rules[weak[-1]]
 
     def _shortened(self, rules: list[Candidate], kept: int) -> tuple[np.ndarray, float]:
         """Which rules stay, and the length of the list then, if those after the first `kept` may be dropped."""
@@ -251,7 +269,7 @@ class Stage:
         return rules
 
     def variants(self, rules: list[Candidate], place: int) -> list[Candidate]:
-        """A rule of a list, then revisions and replacements of it, in turn."""
+        """A rule of a list, then revisions and replacements: pruned ones, and beginnings of those grown on all rows."""
         old, rest = rules[place], self.count(rules[:place]).rest
         if not (old.cover & rest).any():
             return [old]
@@ -266,6 +284,8 @@ class Stage:
                 if tuple(kept) not in seen:
                     seen.add(tuple(kept))
                     found.append(self.candidate(kept))
+        for tests in (self.grown(rows & inside, old.tests), self.grown(rows)):
+            found += [rule for rule in self.beginnings(tests) if tuple(rule.tests) not in seen]
         return found
 
     def optimised(self, rules: list[Candidate]) -> list[Candidate]:
@@ -281,17 +301,11 @@ class Stage:
         return rules
 
     def learn(self) -> list[Candidate]:
-        """Rules of the class: the shortest of several lists, each with rows dealt anew."""
-        if not self.options.prune:
-            return self.build([])
-        lists = [self.learn_once() for _ in range(self.options.tries)]
-        return min(lists, key=self.bits)
-
-    def learn_once(self) -> list[Candidate]:
-        """One list."""
+        """Rules of the class."""
         rules = self.build([])
-        for _ in range(self.options.optimise):
-            rules = self.reduced(self.build(self.optimised(rules)))
+        if self.options.prune:
+            for _ in range(self.options.optimise):
+                rules = self.reduced(self.build(self.optimised(rules)))
         return rules
 
 
