@@ -5,9 +5,10 @@ gain (FOIL's, in bits, with Laplace's 1 as in Weka's JRip) is
 
     p · (log2 (p + 1) / (t + 1)  -  log2 (P + 1) / (T + 1)).
 
-Conditions are x <= c and x > c for numbers and x = level for categories; a missing value satisfies none. Of equal ones
-the lowest column counts, then the lowest threshold or level, then <= before >. A threshold between rows of
-positive class only, or of the others only, has a better one beside it and is not looked at.
+Growing ends where none gains, or the best keeps too few positive rows. Conditions are x <= c and x > c for numbers and
+x = level for categories; a missing value satisfies none. Of equal ones the lowest column counts, then the lowest
+threshold or level, then <= before >. A threshold between rows of positive class only, or of the others only, has a
+better one beside it, if there is one, and is then not looked at.
 
     entries    of every column, in ascending order, are filtered by the rows that are covered, as these become fewer
     groups     of equal values come from one run through them; that of the usual value is what is left of all rows
@@ -174,7 +175,7 @@ cdef void consider(const Growth *growth, double base, double positive, double to
                    Cut *best, Py_ssize_t *at, bint *is_below) noexcept nogil:
     """Take a condition if it is better than all before it."""
     cdef double gain
-    if positive < growth.min_weight or -positive * base <= best.gain:       # even without other rows
+    if -positive * base <= best.gain:               # even without other rows
         return
     gain = gain_of(growth, base, positive, total)
     if gain > best.gain:
@@ -195,9 +196,9 @@ cdef void cut_numbers(const Growth *growth, Py_ssize_t j, const Group *groups, P
     for g in range(n_groups - 1):
         positive += groups[g].positive
         total += groups[g].total
-        if groups[g].positive > 0 and groups[g + 1].positive < groups[g + 1].total:
+        if groups[g].positive > 0 and (groups[g + 1].positive < groups[g + 1].total or g == n_groups - 2):
             consider(growth, base, positive, total, g, True, best, &at, &below)
-        if groups[g + 1].positive > 0 and groups[g].positive < groups[g].total:
+        if groups[g + 1].positive > 0 and (groups[g].positive < groups[g].total or g == 0):
             consider(growth, base, all_positive - positive, all_total - total, g, False, best, &at, &below)
     if at < 0:
         return
@@ -261,7 +262,7 @@ cdef bint look_at(Growth *growth, Py_ssize_t j, bint anew, double base, Group *g
 # ---- one condition ---------------------------------------------------------------------------------------------
 
 cdef Py_ssize_t best_column(Growth *growth, bint anew, uint8_t *useful, int n_threads) noexcept nogil:
-    """The column of the best condition, -1 if none gains; drops columns that no longer tell rows apart."""
+    """The column of the best condition, -1 if it does not gain or keeps too little; drops columns that are constant."""
     cdef Py_ssize_t k, j, n_entries = 0, n_kept = 0, best = -1
     cdef double base = log_of(growth, growth.positive + 1) - log_of(growth, growth.total + 1)
     for k in range(growth.n_active):
@@ -281,7 +282,7 @@ cdef Py_ssize_t best_column(Growth *growth, bint anew, uint8_t *useful, int n_th
         growth.active[n_kept] = j
         n_kept += useful[k]
     growth.n_active = n_kept
-    return best
+    return best if best >= 0 and growth.cuts[best].positive >= growth.min_weight else -1
 
 
 cdef void keep_covered(Growth *growth, Py_ssize_t j) noexcept nogil:
@@ -377,7 +378,7 @@ cdef class Grower:
         free(self.useful)
 
     def grow(self, const uint8_t[::1] chosen, const uint8_t[::1] positive, double min_weight, Py_ssize_t most):
-        """Conditions, at most so many, until no other row is covered or none gains.
+        """Conditions, at most so many, until no other row is covered, none gains, or the best keeps too little.
 
         Parameters
         ----------
@@ -386,7 +387,7 @@ cdef class Grower:
         positive : ndarray (n,) of uint8
             1 for the rows of the class.
         min_weight : float
-            Least weight of the positive rows that a condition keeps.
+            Of positive rows: growing ends where the best condition would keep less.
         most : int
             Conditions.
 

@@ -71,7 +71,7 @@ def induce(
         deviations of a fair coin, √(right + wrong). 0 is RIPPER: more right than wrong. Lower it to find more of a rare
         class, at the cost of accuracy.
     min_weight : float
-        Least weight of rows of the class, among those to grow on, that a condition keeps.
+        Weight of rows of the class, among those to grow on: a rule is complete where its best condition keeps less.
     max_rules, max_conditions : int, optional
         Most rules in all, and most conditions of a rule while it grows.
     sample_weight : array (n,), optional

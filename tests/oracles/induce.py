@@ -45,14 +45,13 @@ def gain(before, after):
     return float(p) * ((log2(p + 1) - log2(t + 1)) - (log2(P + 1) - log2(T + 1)))
 
 
-def all_gains(X, rows, positive, weights, n_levels, min_weight):
-    """(gain, condition) of all conditions that keep enough."""
+def all_gains(X, rows, positive, weights, n_levels):
+    """(gain, condition, positive weight kept) of all conditions."""
     before = sums(rows, positive, weights)
     found = []
     for condition in candidates(X, rows, n_levels):
         after = sums([row for row in rows if holds(X[row], condition)], positive, weights)
-        if after[0] >= min_weight:
-            found.append((gain(before, after), condition))
+        found.append((gain(before, after), condition, after[0]))
     return found
 
 
