@@ -64,12 +64,11 @@ def test_each_condition_gains_most(table, min_weight):
         equal = [(condition, kept) for gain, condition, kept in found if gain >= best - 1e-9]
         if place == len(tests):
             p, t = oracle.sums(rows, positive, w)
-            assert p == t or best <= 1e-9 or any(kept < min_weight for _, kept in equal)
+            assert p == t or best <= 1e-9 or any(kept < min_weight for _, (kept, _) in equal)
             return
         chosen = as_condition(tests[place], n_levels)
-        assert dict(equal)[chosen] >= min_weight
-        apart = [condition for gain, condition, _ in found if gain >= best - 1e-14]
-        if len(apart) == len(equal):  # rounding decides nothing
+        assert dict(equal)[chosen][0] >= min_weight
+        if len({kept for _, kept in equal}) == 1:  # rounding decides nothing
             assert chosen == equal[0][0]
         rows = [row for row in rows if oracle.holds(X[row], chosen)]
 

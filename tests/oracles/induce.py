@@ -46,12 +46,12 @@ def gain(before, after):
 
 
 def all_gains(X, rows, positive, weights, n_levels):
-    """(gain, condition, positive weight kept) of all conditions."""
+    """(gain, condition, weights kept: positive, all) of all conditions."""
     before = sums(rows, positive, weights)
     found = []
     for condition in candidates(X, rows, n_levels):
         after = sums([row for row in rows if holds(X[row], condition)], positive, weights)
-        found.append((gain(before, after), condition, after[0]))
+        found.append((gain(before, after), condition, after))
     return found
 
 
