@@ -149,7 +149,7 @@ def test_sparse_columns_are_dense_columns(data):
 
 def stage_of(table, split=None, share=0.4, max_rules=100, **options):
     X, n_levels, positive, weights = table
-    settings = {"prune": True, "grow_share": 2 / 3, "optimise": 2, "variants": 1, "min_margin": 0.0}
+    settings = {"prune": True, "grow_share": 2 / 3, "optimise": 2, "variants": 1, "tries": 1, "min_margin": 0.0}
     limits = {"min_weight": 1.0, "max_rules": 100, "max_conditions": 100}
     grower = grower_of(X, n_levels, weights)
     data = ripper.Data(grower, ranked_dense(X, n_levels, 1).n_tests, positive.astype(np.int32), 2, weights)
@@ -525,6 +525,7 @@ def test_names():
         ({"grow_share": 0}, ValueError, "grow_share must be greater than 0"),
         ({"optimise": -1}, ValueError, "optimise must be at least 0"),
         ({"variants": 0}, ValueError, "variants must be at least 1"),
+        ({"tries": 0}, ValueError, "tries must be at least 1"),
         ({"min_margin": -1}, ValueError, "min_margin must be at least 0"),
         ({"min_weight": -1}, ValueError, "min_weight must be at least 0"),
         ({"min_weight": math.nan}, ValueError, "min_weight must be finite"),

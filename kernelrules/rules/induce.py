@@ -31,6 +31,7 @@ def induce(
     grow_share: float = 2 / 3,
     optimise: int = 2,
     variants: int = 1,
+    tries: int = 3,
     min_margin: float = 1.0,
     min_weight: float = 2.0,
     max_rules: int | None = None,
@@ -66,6 +67,9 @@ def induce(
         Rounds of optimisation.
     variants : int
         Pruned replacements and revisions of a rule that are tried in a round, each with rows dealt anew.
+    tries : int
+        Lists of rules of a class that are learned, each with rows dealt anew; that of the shortest description is
+        taken. RIPPER has one.
     min_margin : float
         A rule stays after a round only if its right answers outnumber the wrong ones by more than so many standard
         deviations of a fair coin, √(right + wrong). 0 is RIPPER: more right than wrong. Lower it to find more of a rare
@@ -109,6 +113,7 @@ def induce(
         grow_share=_share(grow_share),
         optimise=check.whole(optimise, "optimise", 0),
         variants=check.whole(variants, "variants", 1),
+        tries=check.whole(tries, "tries", 1),
         min_margin=_at_least_zero(min_margin, "min_margin"),
         min_weight=_at_least_zero(min_weight, "min_weight"),
         max_rules=_NO_LIMIT if max_rules is None else check.whole(max_rules, "max_rules", 0),

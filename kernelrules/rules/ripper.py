@@ -8,9 +8,10 @@
     reduce      drop rules, from the last, without which the list is not longer; then those that are not right often
                 enough: right - wrong > margin · √(right + wrong), in standard deviations of a fair coin
 
-A list's length is that of its rules and of its errors (core/length.pyx). Variants are compared by the length of the
-list after later rules that do not pay were dropped. Unlike in Weka, rows of a dropped rule are counted where they fall
-then, the rules that stay are paid for, and tests of one column that are merged in the end count once.
+All this is done several times, with rows dealt anew, and the shortest list is taken. The length of a list is that of
+its rules and of its errors (core/length.pyx). Variants are compared by the length of the list after later rules that do
+not pay were dropped. Unlike in Weka, rows of a dropped rule are counted where they fall then, the rules that stay are
+paid for, and tests of one column that are merged in the end count once.
 """
 
 from __future__ import annotations
@@ -94,6 +95,7 @@ class Options:
     grow_share: float
     optimise: int
     variants: int
+    tries: int
     min_margin: float
     min_weight: float
     max_rules: int
@@ -301,11 +303,16 @@ class Stage:
         return rules
 
     def learn(self) -> list[Candidate]:
-        """Rules of the class."""
+        """Rules of the class: the shortest of several lists, the first of equals."""
+        if not self.options.prune:
+            return self.build([])
+        return min((self.learn_once() for _ in range(self.options.tries)), key=self.bits)
+
+    def learn_once(self) -> list[Candidate]:
+        """Built, and optimised."""
         rules = self.build([])
-        if self.options.prune:
-            for _ in range(self.options.optimise):
-                rules = self.reduced(self.build(self.optimised(rules)))
+        for _ in range(self.options.optimise):
+            rules = self.reduced(self.build(self.optimised(rules)))
         return rules
 
 
