@@ -63,6 +63,7 @@ MODULES = [
     "core.length",
     "core.match",
     "core.rule_tree",
+    "core.simplify",
     "cython_api",
 ]
 

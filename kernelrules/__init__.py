@@ -3,14 +3,15 @@
     arrays -> check -> core (nogil, compiled) -> results -> functions on results
 
 Submodules: `kernels` (kernels, Gram matrices, feature maps), `svm` (support vector machines), `tree` (decision
-trees), `rules`, `datasets`. `cython_api` is the surface for other compiled code, with `get_include()` for its header.
+trees), `rules` (rules of trees, and rule lists), `export` (trees and rules as text, graphs, source), `datasets`.
+`cython_api` is the surface for other compiled code, with `get_include()` for its header.
 """
 
 from importlib import metadata as _metadata
 from pathlib import Path as _Path
 
 try:
-    from kernelrules import datasets, kernels, rules, svm, tree
+    from kernelrules import datasets, export, kernels, rules, svm, tree
 except ModuleNotFoundError as _error:
     if _error.name is None or not _error.name.startswith("kernelrules."):
         raise
@@ -32,6 +33,7 @@ __all__ = [
     "Sigmoid",
     "__version__",
     "datasets",
+    "export",
     "get_include",
     "gram",
     "kernels",

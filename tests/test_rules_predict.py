@@ -270,7 +270,7 @@ def test_progress_and_interrupts():
 
 
 def test_the_core_refuses_arrays_that_do_not_agree():
-    tests = matching.tests_of(((Condition(0, high=1.0),),), (None,)).compiled
+    tests = matching.compiled_tests(((Condition(0, high=1.0),),), (None,)).compiled
     one, none = np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int64)
     with pytest.raises(ValueError, match="differ in length"):
         rule_tree.RuleTree(tests, np.array([0, 1]), none, one, np.ones(1))

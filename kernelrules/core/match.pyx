@@ -1,14 +1,15 @@
 """Which rows pass the tests of rules: one row at a time, or as bits, a word of 64 rows at a time.
 
-    a test of column j passes  iff  low < x_j <= high, or the flag of x_j's level is set; for a missing x_j iff `missing`
+    a test of column j passes  iff  low < x_j <= high, or its level has its flag set; for a missing x_j iff `missing`
 
 Invariant: a bit, a count and a rule's number depend on the row alone, so any number of threads gives the same.
 """
 
-from cython.parallel cimport prange
-from libc.math cimport isnan
+from cython.parallel cimport prange, threadid
+from libc.math cimport NAN, isnan
 from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy
 
 from kernelrules.core.gram cimport better_step
 from kernelrules.core.types cimport real_t
@@ -18,12 +19,12 @@ from time import perf_counter
 cdef extern from "Python.h":
     int PyErr_CheckSignals() except -1
 
-cdef extern from *:
-    int __builtin_popcountll(unsigned long long) nogil
-
 cdef enum:
     WORD = 64           # rows of a word
-    WORDS = 16          # of one task
+    WORDS = 8           # of one task
+    ROWS = 512          # the same
+    CHUNK = 256         # words that are combined at a time
+    RULES = 256         # that are counted between two looks at signals
 
 
 cdef class Tests:
@@ -124,57 +125,121 @@ cdef int64_t first_rule(const Test *tests, const int64_t *group_start, const int
 # ---- rows as bits -----------------------------------------------------------------------------------------------
 
 
-cdef void fill_words(const Test *tests, Py_ssize_t n_tests, const char *data, Py_ssize_t n, Py_ssize_t row_step,
-                     Py_ssize_t column_step, Py_ssize_t task, uint64_t *masks, Py_ssize_t n_words,
-                     const real_t *example) noexcept nogil:
-    """WORDS words of every test."""
-    cdef Py_ssize_t t, w, i, first
-    cdef const Test *test
-    cdef uint64_t word
+cdef void gather(const char *data, Py_ssize_t first, Py_ssize_t n_rows, Py_ssize_t row_step, Py_ssize_t column_step,
+                 const int64_t *columns, Py_ssize_t n_used, double *values, const real_t *example) noexcept nogil:
+    """The columns that are tested, one after the other, of some rows; past the last one NaN."""
+    cdef Py_ssize_t i, j
+    for i in range(n_rows):
+        for j in range(n_used):
+            values[j * ROWS + i] = entry(data, first + i, row_step, column_step, columns[j], example)
+    for i in range(n_rows, ROWS):
+        for j in range(n_used):
+            values[j * ROWS + i] = NAN
+
+
+cdef uint64_t word_of(const Test *test, const double *values) noexcept nogil:
+    """Which of 64 values pass."""
+    cdef unsigned char flags[WORD]
+    cdef double low = test.low, high = test.high
+    cdef unsigned char missing = test.missing
+    cdef uint64_t word = 0
+    cdef int i
+    if test.levels == NULL:
+        for i in range(WORD):       # without branches, so that it is vectorised
+            flags[i] = ((low < values[i]) & (values[i] <= high)) | ((values[i] != values[i]) & missing)
+    else:
+        for i in range(WORD):
+            flags[i] = passes(test, values[i])
+    for i in range(WORD):
+        word |= <uint64_t> flags[i] << i
+    return word
+
+
+cdef void fill_words(const Test *tests, Py_ssize_t n_tests, const int64_t *place, const double *values,
+                     Py_ssize_t n_rows, uint64_t *masks, Py_ssize_t n_words) noexcept nogil:
+    """WORDS words of every test, fewer at the end; place[t] is the place of a test's column among the values."""
+    cdef Py_ssize_t t, w, words = (n_rows + WORD - 1) // WORD, left = n_rows % WORD
+    cdef uint64_t last = (<uint64_t> 1 << left) - 1 if left else ~<uint64_t> 0
     for t in range(n_tests):
-        test = &tests[t]
-        for w in range(task * WORDS, min((task + 1) * WORDS, n_words)):
-            first, word = w * WORD, 0
-            for i in range(min(<Py_ssize_t> WORD, n - first)):
-                word |= <uint64_t> passes(test, entry(data, first + i, row_step, column_step, test.column,
-                                                      example)) << i
-            masks[t * n_words + w] = word
+        for w in range(words):
+            masks[t * n_words + w] = word_of(&tests[t], values + place[t] * ROWS + w * WORD)
+        masks[t * n_words + words - 1] &= last
 
 
 def fill_masks(Tests tests, const real_t[:, :] x, uint64_t[:, ::1] masks, int n_threads, tick=None):
     """masks[t, i // 64], bit i % 64 = whether row i passes test t; bits past the last row are 0."""
-    cdef Py_ssize_t n = x.shape[0], n_words = masks.shape[1], task, first = 0, last, step = n_threads
-    cdef Py_ssize_t row_step = x.strides[0], column_step = x.strides[1], n_tasks = (n_words + WORDS - 1) // WORDS
+    cdef Py_ssize_t n = x.shape[0], n_words = masks.shape[1], task, first = 0, last, step = n_threads, n_used = 0, t
+    cdef Py_ssize_t row_step = x.strides[0], column_step = x.strides[1], n_tasks = (n + ROWS - 1) // ROWS
+    cdef int64_t[::1] place = memoryview(bytearray((tests.n + 1) * sizeof(int64_t))).cast("q")
+    cdef int64_t[::1] columns = memoryview(bytearray((tests.n + 1) * sizeof(int64_t))).cast("q")
     cdef const char *data
     cdef const real_t *example
+    cdef double *values
     if masks.shape[0] != tests.n or n_words != (n + WORD - 1) // WORD or x.shape[1] != tests.n_columns:
         raise ValueError("the shapes of the rows, the tests and the masks do not agree")
     if n == 0 or tests.n == 0:
         return
+    places = {}
+    for t in range(tests.n):
+        place[t] = places.setdefault(tests.tests[t].column, len(places))
+        columns[place[t]] = tests.tests[t].column
+    n_used = len(places)
+    values = <double *> malloc(n_threads * n_used * ROWS * sizeof(double))
+    if values == NULL:
+        raise MemoryError("working memory could not be allocated")
     data, example = <const char *> &x[0, 0], &x[0, 0]
-    while first < n_tasks:
-        last = min(first + step, n_tasks)
-        started = perf_counter()
-        for task in prange(first, last, num_threads=n_threads, schedule="dynamic", chunksize=1, nogil=True):
-            fill_words(tests.tests, tests.n, data, n, row_step, column_step, task, &masks[0, 0], n_words, example)
-        first, step = last, better_step(step, perf_counter() - started)
-        PyErr_CheckSignals()
-        if tick is not None:
-            tick(min(first * WORDS * WORD, n), n)
+    try:
+        while first < n_tasks:
+            last = min(first + step, n_tasks)
+            started = perf_counter()
+            for task in prange(first, last, num_threads=n_threads, schedule="dynamic", chunksize=1, nogil=True):
+                gather(data, task * ROWS, min(<Py_ssize_t> ROWS, n - task * ROWS), row_step, column_step, &columns[0],
+                       n_used, values + threadid() * n_used * ROWS, example)
+                fill_words(tests.tests, tests.n, &place[0], values + threadid() * n_used * ROWS,
+                           min(<Py_ssize_t> ROWS, n - task * ROWS), &masks[0, task * WORDS], n_words)
+            first, step = last, better_step(step, perf_counter() - started)
+            PyErr_CheckSignals()
+            if tick is not None:
+                tick(min(first * ROWS, n), n)
+    finally:
+        free(values)
+
+
+cdef int64_t rows_of_rule(const uint64_t *masks, Py_ssize_t n_words, const int64_t *ids, Py_ssize_t n_ids,
+                          Py_ssize_t n) noexcept nogil:
+    """Rows that pass all of the tests, CHUNK words at a time."""
+    cdef uint64_t held[CHUNK]
+    cdef Py_ssize_t first = 0, here, w, k
+    cdef const uint64_t *mask
+    cdef int64_t found = 0
+    if n_ids == 0:
+        return n
+    while first < n_words:
+        here = min(<Py_ssize_t> CHUNK, n_words - first)
+        memcpy(held, masks + ids[0] * n_words + first, here * sizeof(uint64_t))
+        for k in range(1, n_ids):
+            mask = masks + ids[k] * n_words + first
+            for w in range(here):
+                held[w] &= mask[w]
+        for w in range(here):
+            found += n_bits(held[w])
+        first += here
+    return found
 
 
 def count_rows(const uint64_t[:, ::1] masks, const int64_t[::1] start, const int64_t[::1] ids, Py_ssize_t n,
                int64_t[::1] counts):
     """counts[r] += rows, of n, that pass all tests ids[start[r]] to ids[start[r + 1] - 1]."""
-    cdef Py_ssize_t n_words = masks.shape[1], r, w, k
-    cdef uint64_t word
-    if start.shape[0] != counts.shape[0] + 1 or n_words != (n + WORD - 1) // WORD:
+    cdef Py_ssize_t n_words = masks.shape[1], r, first = 0, n_rules = counts.shape[0]
+    cdef const uint64_t *words = NULL
+    cdef const int64_t *listed = NULL
+    if masks.shape[0] > 0 and n_words > 0 and ids.shape[0] > 0:
+        words, listed = &masks[0, 0], &ids[0]
+    if start.shape[0] != n_rules + 1 or n_words != (n + WORD - 1) // WORD:
         raise ValueError("the shapes of the rules, the masks and the counts do not agree")
-    for r in range(counts.shape[0]):
-        for w in range(n_words):
-            word = ~<uint64_t> 0 if (w + 1) * WORD <= n else (<uint64_t> 1 << (n - w * WORD)) - 1
-            for k in range(start[r], start[r + 1]):
-                word &= masks[ids[k], w]
-            counts[r] += __builtin_popcountll(word)
-        if r % 1024 == 0:
-            PyErr_CheckSignals()
+    while first < n_rules:
+        with nogil:
+            for r in range(first, min(first + RULES, n_rules)):
+                counts[r] += rows_of_rule(words, n_words, listed + start[r], start[r + 1] - start[r], n)
+        first += RULES
+        PyErr_CheckSignals()

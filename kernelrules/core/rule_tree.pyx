@@ -23,7 +23,7 @@ cdef enum:
     ROOM = 200_000          # numbers in the lists of all nodes, and
     ROOM_A_TEST = 64        # so many more for every test of the rules
     OPEN = -1               # answers of leaves: a rule, the number of rules (none holds), or this
-    NODES_BETWEEN_SIGNALS = 1024
+    BETWEEN_SIGNALS = 1_000_000     # rules and tests looked at
 
 cdef struct Values:         # of one column, that lead to a node
     double low, high
@@ -101,7 +101,7 @@ cdef class RuleTree:
 
     def __init__(self, Tests tests, const int64_t[::1] start, const int64_t[::1] ids, const int64_t[::1] n_levels,
                  const double[::1] weight):
-        cdef Py_ssize_t i, n_columns = tests.n_columns, most_levels = 0
+        cdef Py_ssize_t i, n_columns = tests.n_columns, most_levels = 0, work = 0
         self.kept, self.tests, self.n_levels, self.weight = tests, tests.tests, n_levels, weight
         self.n_rules = start.shape[0] - 1
         if n_levels.shape[0] != n_columns or weight.shape[0] != self.n_rules or start[self.n_rules] != ids.shape[0]:
@@ -126,10 +126,12 @@ cdef class RuleTree:
         self._root(start, ids)
         i = 0
         while i < self.n_nodes:                 # `_treat` appends
+            work += self.nodes[i].n_rules * 16
             self._treat(i)
             i += 1
-            if i % NODES_BETWEEN_SIGNALS == 0:
+            if work > BETWEEN_SIGNALS:
                 PyErr_CheckSignals()
+                work = 0
 
     # ---- memory -----------------------------------------------------------------------------------------------------
 
@@ -210,9 +212,9 @@ cdef class RuleTree:
     cdef int _look_up(self, Py_ssize_t number) except -1:
         """The values that lead to a node, for the columns that its rules test; and how many do."""
         cdef const Node *node = &self.nodes[number]
-        cdef Py_ssize_t at = node.first, i, k, above = number
+        cdef Py_ssize_t at = node.first, _rule, k, above = number
         cdef int64_t j
-        for i in range(node.n_rules):
+        for _rule in range(node.n_rules):
             for k in range(self.lists[at + 1]):
                 j = self.tests[self.lists[at + 2 + k]].column
                 if self.seen[j] != number:
@@ -228,7 +230,7 @@ cdef class RuleTree:
                 self.count[j] = -self.count[j]          # the nearest split above is the narrowest
             above = self.nodes[above].parent
         at = node.first
-        for i in range(node.n_rules):
+        for _rule in range(node.n_rules):
             for k in range(self.lists[at + 1]):
                 j = self.tests[self.lists[at + 2 + k]].column
                 self.count[j] = self.count[j] if self.count[j] > 0 else -self.count[j]
@@ -265,11 +267,11 @@ cdef class RuleTree:
         return NULL
 
     cdef void _clean_threshold(self, const Node *node, int64_t column, Cut *cut, double *best) noexcept nogil:
-        cdef Py_ssize_t at = node.first, i, n = 0, n_missing = 0, before = 0
+        cdef Py_ssize_t at = node.first, i, _rule, n = 0, n_missing = 0, before = 0
         cdef double weight, known = 0, absent = 0, left = 0, highest = -INFINITY
         cdef const Values *here = &self.here[column]
         cdef const Test *test
-        for i in range(node.n_rules):
+        for _rule in range(node.n_rules):
             test = self._test_of(at, column)
             weight = self.weight[self.lists[at]]
             self.intervals[n].low, self.intervals[n].high = max(test.low, here.low), min(test.high, here.high)
@@ -305,7 +307,7 @@ cdef class RuleTree:
 
     cdef int _clean_levels(self, const Node *node, int64_t column, Cut *cut, double *best) except -1:
         """Levels that one rule has belong together; the heaviest group against the others."""
-        cdef Py_ssize_t at = node.first, n = self.n_levels[column] + 1, i, level
+        cdef Py_ssize_t at = node.first, n = self.n_levels[column] + 1, _rule, level
         cdef const Values *here = &self.here[column]
         cdef const Test *test
         cdef int64_t first, leader, heaviest = -1
@@ -313,7 +315,7 @@ cdef class RuleTree:
         cdef unsigned char *chosen
         for level in range(n + 1):                      # the last stands for missing
             self.group[level], self.group_weight[level] = level, 0
-        for i in range(node.n_rules):
+        for _rule in range(node.n_rules):
             test, first = self._test_of(at, column), -1
             for level in range(n + 1):
                 if (test.levels[level] and self._level_here(column, level) if level < n
@@ -370,12 +372,13 @@ cdef class RuleTree:
                      const unsigned char *levels, Cut *cut, Py_ssize_t *fewest) noexcept nogil:
         cdef Cut offered
         cdef Values left, right
-        cdef Py_ssize_t at = node.first, i, straddling = node.n_rules - self.count[column]
+        cdef Py_ssize_t at = node.first, _rule, straddling = node.n_rules - self.count[column]
         cdef const Test *test
-        offered.column, offered.threshold, offered.missing_left, offered.levels = column, threshold, missing_left, levels
+        offered.column, offered.threshold = column, threshold
+        offered.missing_left, offered.levels = missing_left, levels
         self._side(&offered, True, &left, self.scratch[0])
         self._side(&offered, False, &right, self.scratch[1])
-        for i in range(node.n_rules):
+        for _rule in range(node.n_rules):
             test = self._test_of(at, column)
             if test != NULL and self._can_pass(test, &left) and self._can_pass(test, &right):
                 straddling += 1
@@ -428,7 +431,7 @@ cdef class RuleTree:
         """A node with the rules that may hold on a side, and their tests that are open there."""
         cdef int64_t child = self._new_node(parent)
         cdef Node *node = &self.nodes[child]
-        cdef Py_ssize_t at = self.nodes[parent].first, i, k, start, n_tests
+        cdef Py_ssize_t at = self.nodes[parent].first, _rule, k, start, n_tests
         cdef const Test *test
         cdef bint possible
         if on_left:
@@ -438,7 +441,7 @@ cdef class RuleTree:
         node.column = cut.column
         self._side(cut, on_left, &node.values,
                    NULL if cut.levels == NULL else self._flags(self.n_levels[cut.column] + 1))
-        for i in range(self.nodes[parent].n_rules):
+        for _rule in range(self.nodes[parent].n_rules):
             n_tests = self.lists[at + 1]
             self._reserve(2 + n_tests)
             start, possible = self.size, True
@@ -488,20 +491,37 @@ cdef class RuleTree:
             if node.cut.levels != NULL:
                 n = self.n_levels[node.cut.column]
                 subset_start[i] = flag
-                memcpy(&subset_left[flag] if n else NULL, node.cut.levels + 1, n)
+                if n > 0:
+                    memcpy(&subset_left[flag], node.cut.levels + 1, n)
                 flag += n
                 weight[node.left], weight[node.right] = node.cut.levels[0], 1 - node.cut.levels[0]
 
-    def open_lists(self):
-        """For each open leaf the rules that may hold there with their tests: (rule, tests) in order."""
-        cdef Py_ssize_t i, k, at, rule
-        found = []
+    def open_sizes(self):
+        """How many rules the lists of the open leaves have, and how many tests these."""
+        cdef Py_ssize_t i, _rule, at, n_rules = 0, n_tests = 0
+        for i in range(self.n_nodes):
+            if self.nodes[i].left < 0 and self.nodes[i].answer == OPEN:
+                at, n_rules = self.nodes[i].first, n_rules + self.nodes[i].n_rules
+                for _rule in range(self.nodes[i].n_rules):
+                    n_tests += self.lists[at + 1]
+                    at += 2 + self.lists[at + 1]
+        return n_rules, n_tests
+
+    def fill_open(self, int64_t[::1] group_start, int64_t[::1] rule, int64_t[::1] test_start, int64_t[::1] ids):
+        """The lists of the open leaves, in their order, as `match.first_rules` takes them."""
+        cdef Py_ssize_t i, _rule, k, at, group = 0, n_rules = 0, n_tests = 0
+        group_start[0] = test_start[0] = 0
         for i in range(self.n_nodes):
             if self.nodes[i].left >= 0 or self.nodes[i].answer != OPEN:
                 continue
-            at, listed = self.nodes[i].first, []
-            for rule in range(self.nodes[i].n_rules):
-                listed.append((self.lists[at], [self.lists[at + 2 + k] for k in range(self.lists[at + 1])]))
+            at = self.nodes[i].first
+            for _rule in range(self.nodes[i].n_rules):
+                rule[n_rules] = self.lists[at]
+                for k in range(self.lists[at + 1]):
+                    ids[n_tests] = self.lists[at + 2 + k]
+                    n_tests += 1
+                n_rules += 1
+                test_start[n_rules] = n_tests
                 at += 2 + self.lists[at + 1]
-            found.append(listed)
-        return found
+            group += 1
+            group_start[group] = n_rules

@@ -107,6 +107,8 @@ def induce(
     ...      ["overcast", 64], ["sunny", 72], ["sunny", 69], ["rainy", 75], ["sunny", 75], ["overcast", 72]]
     >>> y = ["no", "no", "yes", "yes", "yes", "no", "yes", "no", "yes", "yes", "yes", "yes"]
     >>> print(rules.induce(X, y, prune=False, feature_names=["outlook", "temperature"]))
+    outlook = sunny & temperature > 77.5 → no
+    OTHERWISE → yes
     """
     options = Options(
         prune=_flag(prune, "prune"),

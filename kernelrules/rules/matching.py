@@ -6,7 +6,7 @@ What was made of a list is kept as long as the list lives.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -20,7 +20,16 @@ from kernelrules.results import Condition, Rule, RuleList
 from kernelrules.results.rules import UNSEEN
 from kernelrules.tree.columns import read_with_missing
 
-__all__ = ["Matcher", "Tests", "matcher_of", "prediction_codes", "read_rows", "require_rules", "tests_of"]
+__all__ = [
+    "Matcher",
+    "Tests",
+    "compiled_tests",
+    "halves",
+    "matcher_of",
+    "prediction_codes",
+    "read_rows",
+    "require_rules",
+]
 
 _NANOSECONDS_A_STEP = 1.0  # of one row, down one level
 _NANOSECONDS_A_TEST = 2.0  # of one row
@@ -43,12 +52,12 @@ class Tests:
     compiled: match.Tests
 
 
-def tests_of(rules: tuple[tuple[Condition, ...], ...], levels: tuple[Any, ...]) -> Tests:
-    """Conditions of several rules, in the columns whose levels are given."""
+def compiled_tests(rules: tuple[tuple[Condition, ...], ...], levels: tuple[Any, ...], *, merge: bool = True) -> Tests:
+    """Conditions of several rules, in the columns whose levels are given; `merge` makes those of one column one."""
     numbers: dict[Condition, int] = {}
     start, ids = [0], []
     for place, conditions in enumerate(rules):
-        for condition in _one_a_column(conditions, place):
+        for condition in _one_a_column(conditions, place) if merge else conditions:
             ids.append(numbers.setdefault(condition, len(numbers)))
         start.append(len(ids))
     distinct = list(numbers)
@@ -64,6 +73,13 @@ def tests_of(rules: tuple[tuple[Condition, ...], ...], levels: tuple[Any, ...]) 
         n_levels,
     )
     return Tests(np.array(start, dtype=np.int64), np.array(ids, dtype=np.int64), n_levels, compiled)
+
+
+def halves(condition: Condition) -> tuple[Condition, ...]:
+    """The two limits of an interval, each by itself."""
+    if condition.categories is None and -np.inf < condition.low < condition.high < np.inf:
+        return replace(condition, high=np.inf), replace(condition, low=-np.inf)
+    return (condition,)
 
 
 def _one_a_column(conditions: tuple[Condition, ...], place: int) -> tuple[Condition, ...]:
@@ -144,7 +160,7 @@ class Matcher:
     """What a rule list becomes: the tree of its rules, and the lists of those leaves that the tree leaves open."""
 
     def __init__(self, rs: RuleList) -> None:
-        self.tests = tests_of(tuple(rule.conditions for rule in rs.rules), rs.levels)
+        self.tests = compiled_tests(tuple(rule.conditions for rule in rs.rules), rs.levels)
         weights = np.array([_weight(rule) for rule in rs.rules], dtype=np.float64)
         built = RuleTree(self.tests.compiled, self.tests.start, self.tests.ids, self.tests.n_levels, weights)
         n = built.n_nodes
@@ -194,14 +210,10 @@ def _weight(rule: Rule) -> float:
 
 def _open_lists(built: RuleTree) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Groups of rules, and their tests, as `match.first_rules` takes them."""
-    group_start, rule, test_start, ids = [0], [], [0], []
-    for group in built.open_lists():
-        for number, tests in group:
-            rule.append(number)
-            ids.extend(tests)
-            test_start.append(len(ids))
-        group_start.append(len(rule))
-    return tuple(np.array(numbers, dtype=np.int64) for numbers in (group_start, rule, test_start, ids))
+    n_rules, n_tests = built.open_sizes()
+    lists = tuple(np.empty(n, dtype=np.int64) for n in (built.n_open + 1, n_rules, n_rules + 1, n_tests))
+    built.fill_open(*lists)
+    return lists
 
 
 def read_rows(rs: RuleList, X: Any, unseen: str = "allow") -> tuple[np.ndarray, np.ndarray]:

@@ -10,7 +10,8 @@ import numpy as np
 from kernelrules import check, parallel
 from kernelrules.core import match
 from kernelrules.results import Coverage, RuleList
-from kernelrules.rules.matching import matcher_of, read_rows, require_rules
+from kernelrules.rules.matching import compiled_tests, halves, matcher_of, read_rows, require_rules
+from kernelrules.rules.sparse import narrowed
 
 __all__ = ["coverage", "predict", "predict_proba"]
 
@@ -22,6 +23,7 @@ def _answers(
 ) -> np.ndarray:
     """table[rule] for each row; its last entry is for rows that no rule holds for."""
     threads, tick = parallel.n_threads_or_default(n_threads), parallel.ticker(callback, what)
+    rs, X, _ = narrowed(rs, X)
     matcher = matcher_of(rs)
     x, missing = read_rows(rs, X, unseen)
     return matcher.answers(x, bool(missing.any()), table, threads, tick)
@@ -166,18 +168,27 @@ def coverage(
     """
     n_rules = len(require_rules(rs))
     threads, tick = parallel.n_threads_or_default(n_threads), parallel.ticker(callback, "coverage")
+    rs, X, _ = narrowed(rs, X)
     matcher = matcher_of(rs)
     x, missing = read_rows(rs, X, unseen)
     rule = matcher.answers(x, bool(missing.any()), np.append(np.arange(n_rules), -1), threads, tick)
-    raw = np.zeros(n_rules, dtype=np.int64)
-    for first in range(0, len(x), _ROWS_AT_A_TIME):
-        some = x[first : first + _ROWS_AT_A_TIME]
-        masks = np.empty((matcher.tests.compiled.n, -(-len(some) // 64)), dtype=np.uint64)
-        match.fill_masks(matcher.tests.compiled, some, masks, threads)
-        match.count_rows(masks, matcher.tests.start, matcher.tests.ids, len(some), raw)
     return Coverage(
         rule=rule,
         first=np.bincount(rule[rule >= 0], minlength=n_rules),
-        raw=raw,
+        raw=_rows_held(rs, x, threads),
         otherwise=int((rule < 0).sum()),
     )
+
+
+def _rows_held(rs: RuleList, x: np.ndarray, threads: int) -> np.ndarray:
+    """How many rows each rule holds for; thresholds, of which rules share many, are tested one by one."""
+    tests = compiled_tests(
+        tuple(tuple(part for c in rule.conditions for part in halves(c)) for rule in rs), rs.levels, merge=False
+    )
+    counts = np.zeros(len(rs), dtype=np.int64)
+    for first in range(0, len(x), _ROWS_AT_A_TIME):
+        some = x[first : first + _ROWS_AT_A_TIME]
+        masks = np.empty((tests.compiled.n, -(-len(some) // 64)), dtype=np.uint64)
+        match.fill_masks(tests.compiled, some, masks, parallel.enough_threads(threads, 64 * masks.size))
+        match.count_rows(masks, tests.start, tests.ids, len(some), counts)
+    return counts

@@ -13,7 +13,7 @@ import numpy as np
 from kernelrules.results import Condition, Tree
 from kernelrules.results.rules import UNSEEN
 
-__all__ = ["leaf_conditions", "require_axis_splits"]
+__all__ = ["leaf_conditions", "require_axis_splits", "side_condition"]
 
 _REASONS = {
     "surrogate": "splits of other columns stand in for missing values",
@@ -90,6 +90,12 @@ def leaf_conditions(tree: Tree, *, approximate: bool = False) -> tuple[np.ndarra
         for child, allowed in zip((tree.right[node], tree.left[node]), _sides(tree, node), strict=True):
             waiting.append((int(child), way | {column: here.within(allowed)}))
     return np.array(leaves), found
+
+
+def side_condition(tree: Tree, node: int, *, left: bool) -> Condition:
+    """What is true of the rows that a split of a single column sends to one side, of those that come to it."""
+    right_and_left = _sides(tree, node)
+    return _condition(int(tree.feature[node]), right_and_left[left], {})
 
 
 def _condition(column: int, allowed: _Allowed, made: dict[tuple[int, _Allowed], Condition]) -> Condition:

@@ -74,3 +74,27 @@ def score(parts, rows, right, weights, confidence=None):
         return correct / n, n
     wrong = float(n - correct)
     return 1 - (wrong + added_errors(float(n), wrong, confidence)) / float(n), n
+
+
+def as_good(one, other):
+    """Whether a (score, covered) is as good at least; no score is the worst."""
+    if one[0] is None or other[0] is None:
+        return other[0] is None and (one[0] is not None or one[1] >= other[1])
+    return one[0] > other[0] or (one[0] == other[0] and one[1] >= other[1])
+
+
+def drop_parts(parts, rows, right, weights, confidence=None):
+    """What is left of a rule: the part goes whose removal leaves the best rule, until every removal makes it worse."""
+    kept = list(parts)
+    worth = score(kept, rows, right, weights, confidence)
+    while kept:
+        best, best_place = None, None
+        for place in range(len(kept)):
+            tried = score(kept[:place] + kept[place + 1 :], rows, right, weights, confidence)
+            if best is None or as_good(tried, best):
+                best, best_place = tried, place
+        if worth[0] is not None and (best[0] is None or best[0] < worth[0]):
+            break
+        kept.pop(best_place)
+        worth = best
+    return kept, worth

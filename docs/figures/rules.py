@@ -1,0 +1,64 @@
+"""The picture of guide/rules.rst: the rules of a tree as boxes, and what rule post-pruning makes of them.
+
+docs/conf.py runs it; `python docs/figures/rules.py` writes rules.png here.
+"""
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from kernelrules import rules, tree
+
+BLUE, RED, DARK = "#1f5fa8", "#c44e52", "#333333"
+LIMIT = 2.0
+
+
+def points(n, seed):
+    """Two bars of red among blue; one label in twelve is wrong."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-LIMIT, LIMIT, size=(n, 2))
+    inside = (np.abs(X[:, 0]) < 0.5) | (np.abs(X[:, 1]) < 0.5)
+    return X, np.where(inside ^ (rng.random(n) < 1 / 12), "red", "blue")
+
+
+def box(rule):
+    """Corner, width and height of what a rule covers."""
+    low, high = np.full(2, -LIMIT), np.full(2, LIMIT)
+    for condition in rule.conditions:
+        low[condition.feature] = max(condition.low, -LIMIT)
+        high[condition.feature] = min(condition.high, LIMIT)
+    return low, *(high - low)
+
+
+def draw_rules(axes, listed, X, y, title):
+    """The regions of the prediction, the boxes of the rules, and the points."""
+    steps = np.linspace(-LIMIT, LIMIT, 240)
+    grid = np.stack(np.meshgrid(steps, steps), axis=-1).reshape(-1, 2)
+    is_red = (rules.predict(listed, grid) == "red").reshape(240, 240)
+    axes.contourf(steps, steps, is_red, levels=[-0.5, 0.5, 1.5], colors=[BLUE, RED], alpha=0.2)
+    for rule in listed:
+        axes.add_patch(Rectangle(*box(rule), facecolor="none", edgecolor=DARK, linewidth=0.8))
+    for label, colour, marker in (("blue", BLUE, "o"), ("red", RED, "s")):
+        axes.scatter(*X[y == label].T, s=8, marker=marker, color=colour, zorder=3)
+    axes.set(xlim=(-LIMIT, LIMIT), ylim=(-LIMIT, LIMIT), xticks=[], yticks=[], aspect="equal", title=title)
+    axes.title.set_size(9)
+
+
+def draw(path):
+    """Write the picture."""
+    X, y = points(300, 0)
+    fresh, truth = points(4000, 1)
+    whole = rules.extract(tree.grow(X, y))
+    short = rules.simplify(whole, X, y, method="pessimistic", confidence=0.1)
+    figure = Figure(figsize=(8.0, 4.8), layout="constrained", dpi=160)
+    for axes, listed, what in zip(
+        figure.subplots(1, 2), (whole, short), ("the rules of a tree", "simplified"), strict=True
+    ):
+        wrong = (rules.predict(listed, fresh) != truth).mean()
+        title = f"{what}: {len(listed)} rules, {listed.n_conditions} conditions,\n{wrong:.0%} of fresh points wrong"
+        draw_rules(axes, listed, X, y, title)
+    figure.savefig(path)
+
+
+if __name__ == "__main__":
+    draw("rules.png")

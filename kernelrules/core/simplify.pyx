@@ -1,0 +1,212 @@
+"""Rules made simpler: tests dropped one after the other, as long as the rule does not get worse.
+
+A rule is judged by the rows that it covers: by the weighted share whose class it predicts, by a pessimistic estimate of
+it (C4.5's: the upper limit of the share of errors), or by the mean squared error. Each time the test goes whose removal
+leaves the best rule; of equals that with more rows covered, and then the later. A rule that covers nothing has no
+worth, and may lose any test.
+
+Rows are bits, 64 in a word. Invariant: what becomes of a rule depends on no other, so any number of threads gives the
+same.
+"""
+
+from cython.parallel cimport prange, threadid
+from libc.math cimport INFINITY, pow, sqrt
+from libc.stdint cimport int64_t, uint64_t
+from libc.stdlib cimport free, malloc
+
+from kernelrules.core.gram cimport better_step
+from kernelrules.core.match cimport n_bits
+
+from time import perf_counter
+
+cdef extern from "Python.h":
+    int PyErr_CheckSignals() except -1
+
+cdef extern from *:
+    int __builtin_ctzll(unsigned long long) nogil
+
+cdef struct Worth:
+    double score, covered
+
+cdef struct Judge:
+    Py_ssize_t n, n_words, n_targets
+    const double *weight                # NULL: 1 for every row
+    const uint64_t *classes             # rows of each class; NULL: regression
+    const double *targets
+    double confidence, deviate          # confidence 0: the share itself
+
+
+cdef double added_errors(double n, double e, double confidence, double deviate) noexcept nogil:
+    """C4.5's errors beyond e of n: the upper limit of a binomial proportion, less e. Exact for e = 0, a line from there
+    to e = 1, the normal approximation with a half added beyond."""
+    cdef double f, at_none
+    if e < 1:
+        at_none = n * (1 - pow(confidence, 1 / n))
+        return at_none if e == 0 else at_none + e * (added_errors(n, 1, confidence, deviate) - at_none)
+    if e + 0.5 >= n:
+        return max(n - e, 0)
+    f = (e + 0.5) / n
+    return (f + deviate * deviate / (2 * n) + deviate * sqrt(f / n - f * f / n + deviate * deviate / (4 * n * n))
+            ) / (1 + deviate * deviate / n) * n - e
+
+
+cdef double total(uint64_t word, Py_ssize_t first, const double *values) noexcept nogil:
+    """The sum of `values` over the rows of a word, or their number."""
+    cdef double found = 0
+    if values == NULL:
+        return n_bits(word)
+    while word != 0:
+        found += values[first + __builtin_ctzll(word)]
+        word &= word - 1
+    return found
+
+
+cdef Worth worth_of(const Judge *judge, const uint64_t *before, const uint64_t *after, int64_t code,
+                    const double *losses) noexcept nogil:
+    """Of a rule that covers the rows in both masks; `after` may be NULL."""
+    cdef Py_ssize_t w
+    cdef uint64_t word
+    cdef double covered = 0, good = 0, wrong
+    cdef Worth worth
+    for w in range(judge.n_words):
+        word = before[w] if after == NULL else before[w] & after[w]
+        if word == 0:
+            continue
+        covered += total(word, 64 * w, judge.weight)
+        if judge.classes != NULL:
+            good += total(word & judge.classes[code * judge.n_words + w], 64 * w, judge.weight)
+        else:
+            good -= total(word, 64 * w, losses)
+    worth.covered, worth.score = covered, -INFINITY
+    if covered > 0:
+        worth.score = good / covered
+        if judge.confidence > 0:
+            wrong = max(covered - good, 0)
+            worth.score = 1 - (wrong + added_errors(covered, wrong, judge.confidence, judge.deviate)) / covered
+    return worth
+
+
+cdef bint is_better(const Worth *one, const Worth *other) noexcept nogil:
+    """Whether one is as good at least: a later test with as good a removal is dropped first."""
+    return one.score > other.score or (one.score == other.score and one.covered >= other.covered)
+
+
+cdef void fill_losses(const Judge *judge, const double *prediction, double *losses) noexcept nogil:
+    cdef Py_ssize_t i, k
+    cdef double error
+    for i in range(judge.n):
+        losses[i] = 0
+        for k in range(judge.n_targets):
+            error = judge.targets[i * judge.n_targets + k] - prediction[k]
+            losses[i] += error * error
+        if judge.weight != NULL:
+            losses[i] *= judge.weight[i]
+
+
+cdef Worth drop_tests(const Judge *judge, const uint64_t *masks, const uint64_t *all_rows, const int64_t *ids,
+                      Py_ssize_t n_tests, int64_t code, unsigned char *kept, uint64_t *work,
+                      const double *losses) noexcept nogil:
+    """Drop tests of one rule; `work` has room for n_tests + 2 masks: those of the tests from each on, and one more."""
+    cdef Py_ssize_t n_words = judge.n_words, k, w, best_test
+    cdef uint64_t *before = work
+    cdef uint64_t *after
+    cdef const uint64_t *mask
+    cdef Worth worth, best, tried
+    cdef bint first = True
+    worth.score, worth.covered = -INFINITY, 0
+    for k in range(n_tests):
+        kept[k] = 1
+    while True:
+        for w in range(n_words):            # suffix k + 1: rows that pass the tests kept from k on
+            before[w] = work[(n_tests + 1) * n_words + w] = all_rows[w]
+        for k in range(n_tests - 1, -1, -1):
+            after, mask = work + (k + 1) * n_words, masks + ids[k] * n_words
+            for w in range(n_words):
+                after[w] = after[n_words + w] & mask[w] if kept[k] else after[n_words + w]
+        if first:
+            worth, first = worth_of(judge, work + n_words, NULL, code, losses), False
+        best.score, best.covered, best_test = -INFINITY, -1, -1
+        for k in range(n_tests):
+            if not kept[k]:
+                continue
+            tried = worth_of(judge, before, work + (k + 2) * n_words, code, losses)
+            if is_better(&tried, &best):
+                best, best_test = tried, k
+            mask = masks + ids[k] * n_words
+            for w in range(n_words):
+                before[w] &= mask[w]
+        if best_test < 0 or best.score < worth.score:
+            return worth
+        kept[best_test], worth = 0, best
+
+
+def simplify(const uint64_t[:, ::1] masks, const int64_t[::1] start, const int64_t[::1] ids, Py_ssize_t n,
+             const double[::1] weight, const uint64_t[:, ::1] classes, const int64_t[::1] codes,
+             const double[:, ::1] targets, const double[:, ::1] predictions, double confidence, double deviate,
+             unsigned char[::1] kept, double[::1] score, double[::1] covered, int n_threads, tick=None):
+    """kept[e] = whether test e of a rule is kept, and the score and the covered weight of what becomes of the rules.
+
+    Rule r has the tests ids[start[r]] to ids[start[r + 1] - 1], rows of `masks`. Classification gives the rows of each
+    class and what the rules predict (`codes`), regression `targets` and `predictions`; `weight` may be None. A
+    `confidence` above 0 asks for the pessimistic estimate, with `deviate` the normal deviate of it.
+    """
+    cdef Judge judge
+    cdef Py_ssize_t n_rules = start.shape[0] - 1, longest = 0, r, w, first = 0, last, step = n_threads, room
+    cdef uint64_t *work
+    cdef double *losses = NULL
+    cdef uint64_t *all_rows
+    judge.n, judge.n_words, judge.n_targets = n, (n + 63) // 64, 0
+    judge.weight, judge.classes, judge.targets = NULL, NULL, NULL
+    judge.confidence, judge.deviate = confidence, deviate
+    if weight is not None:
+        judge.weight = &weight[0]
+    if classes is not None:
+        judge.classes = &classes[0, 0]
+    else:
+        judge.targets, judge.n_targets = &targets[0, 0], targets.shape[1]
+    if (masks.shape[1] != judge.n_words or kept.shape[0] != ids.shape[0] or score.shape[0] != n_rules
+            or covered.shape[0] != n_rules):
+        raise ValueError("the shapes of the rules, the rows and the masks do not agree")
+    if n_rules == 0:
+        return
+    for r in range(n_rules):
+        longest = max(longest, start[r + 1] - start[r])
+    room = (longest + 2) * judge.n_words
+    work = <uint64_t *> malloc((n_threads * room + judge.n_words) * sizeof(uint64_t))
+    if judge.n_targets > 0:
+        losses = <double *> malloc(n_threads * n * sizeof(double))
+    if work == NULL or (judge.n_targets > 0 and losses == NULL):
+        free(work)
+        free(losses)
+        raise MemoryError("working memory could not be allocated")
+    all_rows = work + n_threads * room
+    for w in range(judge.n_words):
+        all_rows[w] = ~<uint64_t> 0 if 64 * (w + 1) <= n else (<uint64_t> 1 << (n - 64 * w)) - 1
+    try:
+        while first < n_rules:
+            last = min(first + step, n_rules)
+            started = perf_counter()
+            for r in prange(first, last, num_threads=n_threads, schedule="dynamic", chunksize=1, nogil=True):
+                simplify_rule(&judge, &masks[0, 0] if masks.shape[0] else NULL, all_rows, &start[0],
+                              &ids[0] if ids.shape[0] else NULL, r, codes[r] if judge.classes != NULL else 0,
+                              &predictions[r, 0] if judge.n_targets > 0 else NULL, &kept[0] if kept.shape[0] else NULL,
+                              work + threadid() * room, losses + threadid() * n if judge.n_targets > 0 else NULL,
+                              &score[0], &covered[0])
+            first, step = last, better_step(step, perf_counter() - started)
+            PyErr_CheckSignals()
+            if tick is not None:
+                tick(first, n_rules)
+    finally:
+        free(work)
+        free(losses)
+
+
+cdef void simplify_rule(const Judge *judge, const uint64_t *masks, const uint64_t *all_rows, const int64_t *start,
+                        const int64_t *ids, Py_ssize_t r, int64_t code, const double *prediction, unsigned char *kept,
+                        uint64_t *work, double *losses, double *score, double *covered) noexcept nogil:
+    cdef Worth worth
+    if prediction != NULL:
+        fill_losses(judge, prediction, losses)
+    worth = drop_tests(judge, masks, all_rows, ids + start[r], start[r + 1] - start[r], code, kept + start[r], work,
+                       losses)
+    score[r], covered[r] = worth.score, worth.covered

@@ -1,0 +1,206 @@
+"""export.to_json, from_json: everything in a tree or a rule list as JSON, and back, number by number.
+
+    {"kernelrules": 1, "kind": "tree" or "rules", field: value, ...}
+
+An array is {"dtype", "shape", "data"}; what JSON has no numbers for is "nan", "inf" or "-inf". Nothing is executed when
+a document is read, and what does not describe a tree or rules is refused.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+
+from kernelrules.core import walk
+from kernelrules.export.branches import one_of_both
+from kernelrules.results import Condition, Rule, RuleList, Surrogates, Tree
+
+__all__ = ["from_json", "to_json"]
+
+_FORMAT = 1
+_SCALARS = (bool, int, float, str)
+
+
+def to_json(t: Tree | RuleList, *, indent: int | None = None) -> str:
+    """A tree or a rule list as a JSON document, which `from_json` reads.
+
+    Parameters
+    ----------
+    t : Tree or RuleList
+        Of any kind. Labels and levels are strings, numbers, truth values or dates.
+    indent : int, optional
+        Spaces a level, for people.
+
+    Returns
+    -------
+    str
+        ASCII.
+
+    Examples
+    --------
+    >>> from kernelrules import export, tree
+    >>> t = tree.grow([[0.0], [1.0]], ["a", "b"])
+    >>> again = export.from_json(export.to_json(t))
+    >>> tree.predict(again, [[0.2], [0.9]])
+    array(['a', 'b'], dtype='<U1')
+    """
+    one_of_both(t)
+    kind = "tree" if isinstance(t, Tree) else "rules"
+    written = {field.name: _written(getattr(t, field.name), field.name) for field in fields(t)}
+    return json.dumps({"kernelrules": _FORMAT, "kind": kind} | written, indent=indent, allow_nan=False)
+
+
+def from_json(text: str) -> Tree | RuleList:
+    """The tree or rule list of a JSON document.
+
+    Parameters
+    ----------
+    text : str
+        What `to_json` returned.
+
+    Returns
+    -------
+    Tree or RuleList
+        Equal in every number to what was written.
+
+    Examples
+    --------
+    >>> from kernelrules import export, rules, tree
+    >>> rs = rules.extract(tree.grow([[0.0], [1.0]], ["a", "b"]), ["A"])
+    >>> print(export.from_json(export.to_json(rs)))
+    A ≤ 0.5 → a
+    A > 0.5 → b
+    """
+    if not isinstance(text, (str, bytes, bytearray)):
+        raise TypeError(f"text must be a string, got {type(text).__name__}")
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"text is not JSON: {error}") from None
+    if not isinstance(found, dict) or "kernelrules" not in found:
+        raise ValueError("text is no document of to_json: it has no entry kernelrules")
+    if found["kernelrules"] != _FORMAT:
+        raise ValueError(f"text has the format {found['kernelrules']!r}, and this version reads {_FORMAT}")
+    makers = {"tree": _tree, "rules": _rules}
+    if found.get("kind") not in makers:
+        raise ValueError(f'the kind of a document is "tree" or "rules", got {found.get("kind")!r}')
+    try:
+        return makers[found["kind"]](found)
+    except (KeyError, TypeError, AttributeError, IndexError, OverflowError, ValueError) as error:
+        said = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) and error.args else error
+        raise ValueError(f"the document does not describe a {found['kind'].rstrip('s')}: {said}") from None
+
+
+# ---- writing ----------------------------------------------------------------------------------------------------
+
+
+def _written(value: Any, name: str) -> Any:
+    """What JSON can hold."""
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, np.ndarray):
+        return _written_array(value, name)
+    if isinstance(value, np.generic):
+        return _written_array(np.array(value), name)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if isinstance(value, (tuple, list)):
+        return [_written(entry, name) for entry in value]
+    if isinstance(value, (Surrogates, Rule, Condition)):
+        return {field.name: _written(getattr(value, field.name), field.name) for field in fields(value)}
+    raise ValueError(f"{name} holds {value!r}, which JSON has nothing for")
+
+
+def _written_array(array: np.ndarray, name: str) -> dict[str, Any]:
+    kind, shape = array.dtype.kind, list(array.shape)
+    if kind in "mM":
+        return {"dtype": array.dtype.str, "shape": shape, "data": array.view(np.int64).ravel().tolist()}
+    if kind == "S":
+        return {"dtype": array.dtype.str, "shape": shape, "data": [entry.decode("latin-1") for entry in array.ravel()]}
+    data = array.ravel().tolist()
+    if kind == "O":
+        wrong = [entry for entry in data if not isinstance(entry, _SCALARS)]
+        if wrong:
+            raise ValueError(f"{name} holds {wrong[0]!r}, which JSON has nothing for")
+    if kind in "fO":
+        data = [str(x) if isinstance(x, float) and not math.isfinite(x) else x for x in data]
+    return {"dtype": "O" if kind == "O" else array.dtype.str, "shape": shape, "data": data}
+
+
+# ---- reading ----------------------------------------------------------------------------------------------------
+
+
+def _read(value: Any) -> Any:
+    """Arrays where there are any, tuples for lists."""
+    if isinstance(value, list):
+        return tuple(_read(entry) for entry in value)
+    if isinstance(value, dict):
+        return _read_array(value)
+    return value
+
+
+def _read_array(value: dict[str, Any]) -> Any:
+    kind, shape, data = value["dtype"], tuple(value["shape"]), value["data"]
+    if kind == "O":
+        array = np.empty(len(data), dtype=object)
+        array[:] = data
+        return array.reshape(shape)
+    dtype = np.dtype(kind)
+    if dtype.kind in "mM":
+        array = np.array(data, dtype=np.int64).view(dtype)
+    elif dtype.kind == "S":
+        array = np.array([entry.encode("latin-1") for entry in data], dtype=dtype)
+    elif dtype.kind in "biufU":
+        array = np.array(data, dtype=dtype)
+    else:
+        raise ValueError(f"arrays of dtype {kind} are not written")
+    array = array.reshape(shape)
+    return array if shape else array[()]
+
+
+def _number(value: Any) -> float:
+    """A number, or one of the three that JSON has none for."""
+    if isinstance(value, bool) or not (isinstance(value, (int, float)) or value in ("nan", "inf", "-inf")):
+        raise ValueError(f"{value!r} is not a number")
+    return float(value)
+
+
+def _tree(found: dict[str, Any]) -> Tree:
+    given = dict(found)
+    surrogates = given.pop("surrogates")
+    made = {field.name: _read(given[field.name]) for field in fields(Tree) if field.name != "surrogates"}
+    if surrogates is not None:
+        surrogates = Surrogates(**{field.name: _read(surrogates[field.name]) for field in fields(Surrogates)})
+    tree = Tree(**made, surrogates=surrogates)
+    if len(tree.value) != tree.n_nodes or len(tree.missing_left) != tree.n_nodes:
+        raise ValueError("its arrays differ in length")
+    walk.Nodes(tree)
+    return tree
+
+
+def _rules(found: dict[str, Any]) -> RuleList:
+    made = {field.name: _read(found[field.name]) for field in fields(RuleList) if field.name != "rules"}
+    listed = tuple(_rule(rule) for rule in found["rules"])
+    if isinstance(made["default"], str) and made["classes"] is None:
+        made["default"] = _number(made["default"])
+    return RuleList(rules=listed, **made)
+
+
+def _rule(found: dict[str, Any]) -> Rule:
+    numbers = {name: _number(found[name]) for name in ("support", "confidence", "weight")}
+    conditions = tuple(_condition(condition) for condition in found["conditions"])
+    n = found["n"] if isinstance(found["n"], int) else _number(found["n"])
+    return Rule(conditions, _read(found["prediction"]), n=n, shares=_read(found["shares"]), **numbers)
+
+
+def _condition(found: dict[str, Any]) -> Condition:
+    codes = found["categories"]
+    if not isinstance(found["feature"], int) or not isinstance(found["missing"], bool):
+        raise ValueError(f"{found!r} is not a condition")
+    if codes is not None:
+        codes = tuple(int(code) for code in codes)
+    return Condition(found["feature"], _number(found["low"]), _number(found["high"]), codes, found["missing"])

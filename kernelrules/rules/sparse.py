@@ -1,0 +1,86 @@
+"""Sparse rows for rules: only the columns that some rule asks for are made dense, thousands of words or not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from scipy import sparse
+
+from kernelrules.results import Condition, Rule, RuleList
+
+__all__ = ["narrowed", "widened"]
+
+_Narrow = tuple[RuleList, np.ndarray]
+_narrow: WeakKeyDictionary[RuleList, _Narrow] = WeakKeyDictionary()  # kept, so that their matchers are
+
+
+def narrowed(rs: RuleList, X: Any) -> tuple[RuleList, Any, np.ndarray | None]:
+    """The list over the columns that it asks for, these columns of sparse X, and their numbers; anything else as it is.
+
+    Values that would be refused in the columns left out are refused here.
+    """
+    if not sparse.issparse(X) or X.ndim != 2 or X.shape[1] != rs.n_features or X.dtype.kind not in "fiub":
+        return rs, X, None
+    short, used = _narrow.get(rs) or _made_narrow(rs)
+    if len(used) == rs.n_features:
+        return rs, X, None
+    rows = _checked(X)
+    return short, rows[:, used], used
+
+
+def _checked(X: Any) -> sparse.csr_array:
+    rows = X.tocsr()
+    try:
+        rows = sparse.csr_array((rows.data, rows.indices, rows.indptr), shape=rows.shape)
+        rows.check_format(full_check=True)
+    except ValueError as error:
+        raise ValueError(f"X is not a valid CSR matrix: {error}") from None
+    if rows.dtype.kind == "f" and np.isinf(rows.data).any():
+        place = int(np.isinf(rows.data).argmax())
+        row = int(np.searchsorted(rows.indptr, place, side="right")) - 1
+        raise ValueError(f"X holds {rows.data[place]} at row {row}, column {rows.indices[place]}")
+    return rows
+
+
+def _made_narrow(rs: RuleList) -> _Narrow:
+    asked = {condition.feature for rule in rs.rules for condition in rule.conditions}
+    used = np.array(sorted(asked) or [0])
+    place = {int(column): number for number, column in enumerate(used)}
+    if used[0] < 0 or used[-1] >= rs.n_features or len(rs.levels) != rs.n_features:
+        return rs, np.arange(rs.n_features)  # refused where lists are looked through
+    short = replace(
+        rs,
+        rules=tuple(_renumbered(rule, place) for rule in rs.rules),
+        levels=tuple(rs.levels[column] for column in used),
+        feature_names=tuple(rs.feature_names[column] for column in used),
+        columns=None,
+        missing_seen=None if rs.missing_seen is None else rs.missing_seen[used],
+        n_features=len(used),
+    )
+    _narrow[rs] = short, used
+    return short, used
+
+
+def _renumbered(rule: Rule, place: Any) -> Rule:
+    def moved(condition: Condition) -> Condition:
+        return replace(condition, feature=int(place[condition.feature]))
+
+    return replace(rule, conditions=tuple(moved(condition) for condition in rule.conditions))
+
+
+def widened(short: RuleList, rs: RuleList, used: np.ndarray | None) -> RuleList:
+    """A list made of a narrowed one, in the columns of the whole one."""
+    if used is None:
+        return short
+    return replace(
+        short,
+        rules=tuple(_renumbered(rule, used) for rule in short.rules),
+        levels=rs.levels,
+        feature_names=rs.feature_names,
+        columns=rs.columns,
+        missing_seen=rs.missing_seen,
+        n_features=rs.n_features,
+    )
