@@ -18,7 +18,7 @@ from kernelrules.tree.columns import Columns, read
 
 __all__ = ["induce"]
 
-_NO_LIMIT = 1 << 15  # conditions of a rule; depths are counted in two bytes
+_NO_LIMIT = 1 << 15  # of conditions and rules; conditions are counted in two bytes
 _MOST_ROWS = (1 << 31) - 1
 _PRECISION = 52  # bits of a sum of weights
 
@@ -118,8 +118,8 @@ def induce(
         tries=check.whole(tries, "tries", 1),
         min_margin=_at_least_zero(min_margin, "min_margin"),
         min_weight=_at_least_zero(min_weight, "min_weight"),
-        max_rules=_NO_LIMIT if max_rules is None else check.whole(max_rules, "max_rules", 0),
-        max_conditions=_NO_LIMIT if max_conditions is None else check.whole(max_conditions, "max_conditions", 1),
+        max_rules=_limit(max_rules, "max_rules", 0),
+        max_conditions=_limit(max_conditions, "max_conditions", 1),
     )
     if missing not in ("fail", "error"):
         raise ValueError(f'missing must be "fail" or "error", got {missing!r}')
@@ -163,6 +163,10 @@ def _flag(given: Any, name: str) -> bool:
     if not isinstance(given, (bool, np.bool_)):
         raise TypeError(f"{name} must be True or False, got {given!r}")
     return bool(given)
+
+
+def _limit(given: Any, name: str, least: int) -> int:
+    return _NO_LIMIT if given is None else min(check.whole(given, name, least), _NO_LIMIT)
 
 
 def _share(given: Any) -> float:
