@@ -8,7 +8,6 @@ imodels wants numbers: categories are one column a level, with 1 where a row has
 """
 
 import functools
-import importlib.util
 import re
 import shutil
 import subprocess
@@ -133,10 +132,10 @@ def read_jrip(text):
 
 def wittgenstein(train, test):
     """RIPPER of wittgenstein, of the rarer class."""
-    if importlib.util.find_spec("wittgenstein") is None:
+    try:
+        import wittgenstein as peer
+    except ModuleNotFoundError:
         return None
-    import wittgenstein as peer
-
     labels, counts = np.unique(train.y, return_counts=True)
     rare = labels[counts.argmin()]
     frame, others = as_objects(train.X), as_objects(test.X)
@@ -171,12 +170,12 @@ def as_numbers(train, test):
 
 def imodels(name, train, test):
     """A learner of imodels, for two classes."""
-    if importlib.util.find_spec("imodels") is None:
-        return None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        import imodels as peer
-
+        try:
+            import imodels as peer
+        except ModuleNotFoundError:  # itself, or something that it needs
+            return None
         labels = np.unique(train.y)
         X, Z = as_numbers(train, test)
         learner = getattr(peer, name)()

@@ -428,13 +428,13 @@ cdef class Grower:
 
     def depths(self, conditions, uint16_t[::1] out):
         """For every row, how many conditions it satisfies before the first that it does not."""
-        cdef Py_ssize_t n = self.growth.columns.n, k, j, first, last
+        cdef Py_ssize_t n = self.growth.columns.n, n_conditions = len(conditions), k, j, first, last
         cdef uint16_t *other = <uint16_t *> malloc(n * sizeof(uint16_t))
         if other == NULL:
             raise MemoryError
         for k in range(n):
-            out[k] = <uint16_t> len(conditions)
-        for k in range(len(conditions) - 1, -1, -1):
+            out[k] = <uint16_t> n_conditions
+        for k in range(n_conditions - 1, -1, -1):
             j, first, last = conditions[k][:3]
             fail(self.growth.columns, j, first, last, <uint16_t> k, &out[0], other)
         free(other)

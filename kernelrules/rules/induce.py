@@ -20,6 +20,7 @@ __all__ = ["induce"]
 
 _NO_LIMIT = 1 << 15  # of conditions and rules; conditions are counted in two bytes
 _MOST_ROWS = (1 << 31) - 1
+_NANOSECONDS = 30.0  # to sort an entry
 _PRECISION = 52  # bits of a sum of weights
 
 
@@ -213,6 +214,8 @@ class _Table:
 
     def ranked(self, used: np.ndarray, n_threads: int) -> Ranked:
         """The columns of the rows in use, as ranks."""
+        n_entries = self.n_rows * self.n_features if self._sparse is None else len(self._sparse.data)
+        n_threads = parallel.enough_threads(n_threads, _NANOSECONDS * n_entries)
         if self._sparse is None:
             values = self._columns.values
             return ranked_dense(values if used.all() else values[used], self.n_levels, n_threads)
