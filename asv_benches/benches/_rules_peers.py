@@ -8,6 +8,7 @@ imodels wants numbers: categories are one column a level, with 1 where a row has
 """
 
 import functools
+import math
 import re
 import shutil
 import subprocess
@@ -24,7 +25,8 @@ from ._peers import OURS
 
 WEKA = Path("/usr/share/java/weka.jar")
 JAVA = ("java", "-Xmx2g", "-cp", str(WEKA))
-JRIP, WITTGENSTEIN, FIGS, BOOSTED = "JRip", "wittgenstein", "imodels FIGS", "imodels BoostedRules"
+JRIP, J48, WITTGENSTEIN, FIGS, BOOSTED = "JRip", "J48", "wittgenstein", "imodels FIGS", "imodels BoostedRules"
+TREE, PRUNED, SIMPLIFIED = "our tree", "our pruned tree", "our simplified rules"
 
 
 @dataclass(frozen=True)
@@ -58,10 +60,46 @@ def ours(train, test, **options):
 def n_tests(found):
     """Conditions of a list; 2 < x <= 4 counts as two."""
     return sum(
-        1 if condition.categories is not None else np.isfinite(condition.low) + np.isfinite(condition.high)
+        1 if condition.categories is not None else math.isfinite(condition.low) + math.isfinite(condition.high)
         for rule in found
         for condition in rule.conditions
     )
+
+
+def our_tree(train, test):
+    """tree.grow to the end; rules are its leaves."""
+    grow = require("tree", "grow").grow
+    return of_tree(test, *timed(lambda: grow(train.X, train.y)))
+
+
+def our_pruned_tree(train, test):
+    """prune.cross_validate with ten folds and the one-standard-error rule; None in a version without it."""
+    try:
+        prune = require("prune", "cross_validate")
+    except NotImplementedError:
+        return None
+    return of_tree(test, *timed(lambda: prune.cross_validate(train.X, train.y, rng=0).tree))
+
+
+def of_tree(test, grown, seconds):
+    """The outcome of a tree; conditions are the splits on the ways to its leaves."""
+    hit = require("tree", "predict").predict(grown, test.X) == test.y
+    depth = np.zeros(grown.n_nodes, dtype=int)
+    for node in np.flatnonzero(grown.left >= 0):  # parents come before their children
+        depth[[grown.left[node], grown.right[node]]] = depth[node] + 1
+    return Outcome(float(hit.mean()), grown.n_leaves, int(depth[grown.left < 0].sum()), seconds)
+
+
+def our_simplified_rules(train, test):
+    """The rules of a tree, simplified by a pessimistic estimate."""
+    rules, grow = require("rules", "extract", "simplify"), require("tree", "grow").grow
+
+    def learn():
+        return rules.simplify(rules.extract(grow(train.X, train.y)), train.X, train.y, method="pessimistic")
+
+    found, seconds = timed(learn)
+    hit = rules.predict(found, test.X) == test.y
+    return Outcome(float(hit.mean()), len(found), n_tests(found), seconds)
 
 
 # ---- Weka -------------------------------------------------------------------------------------------------------
@@ -101,30 +139,51 @@ def write_arff(data, path, classes):
 
 def jrip(train, test, seed=1):
     """Weka's JRip with its defaults."""
-    if not has_weka():
-        return None
+    return read_jrip(weka(train, test, "weka.classifiers.rules.JRip", "-S", str(seed))) if has_weka() else None
+
+
+def j48(train, test):
+    """Weka's J48, a C4.5 tree, pruned by its defaults."""
+    return read_j48(weka(train, test, "weka.classifiers.trees.J48")) if has_weka() else None
+
+
+def weka(train, test, *classifier):
+    """What a classifier of Weka prints."""
     with tempfile.TemporaryDirectory() as folder:
         classes = sorted(set(train.y) | set(test.y))
         files = [Path(folder, name) for name in ("train.arff", "test.arff")]
         for data, file in zip((train, test), files, strict=True):
             write_arff(data, file, classes)
         done = subprocess.run(
-            [*JAVA, "weka.classifiers.rules.JRip", "-S", str(seed), "-t", str(files[0]), "-T", str(files[1])],
+            [*JAVA, *classifier, "-t", str(files[0]), "-T", str(files[1])],
             capture_output=True,
             text=True,
             check=True,
         )
-    return read_jrip(done.stdout)
+    return done.stdout
 
 
 def read_jrip(text):
     """What JRip prints, as an outcome."""
     rules = [line for line in text.splitlines() if "=> class to learn=" in line]
-    seconds = re.search(r"Time taken to build model: ([\d.]+)", text)
-    tested = re.search(r"=== Error on test data ===.*?Correctly Classified Instances\s+\S+\s+([\d.]+)\s*%", text, re.S)
     asked = [line.split("=> class to learn=")[0].strip() for line in rules]
     conditions = sum(text.count(") and (") + 1 for text in asked if text)
-    return Outcome(float(tested[1]) / 100, len(rules) - 1, conditions, float(seconds[1]))
+    accuracy, seconds = accuracy_and_seconds(text)
+    return Outcome(accuracy, len(rules) - 1, conditions, seconds)
+
+
+def read_j48(text):
+    """What J48 prints, as an outcome: leaves, and the tests on the ways to them."""
+    leaves = re.findall(r"^((?:\|   )*)\S.*: \S+ \([\d./]+\)$", text.split("Number of Leaves")[0], flags=re.M)
+    accuracy, seconds = accuracy_and_seconds(text)
+    return Outcome(accuracy, max(len(leaves), 1), sum(len(bars) // 4 + 1 for bars in leaves), seconds)
+
+
+def accuracy_and_seconds(text):
+    """On the test rows, and of learning, from what Weka prints."""
+    seconds = re.search(r"Time taken to build model: ([\d.]+)", text)
+    tested = re.search(r"=== Error on test data ===.*?Correctly Classified Instances\s+\S+\s+([\d.]+)\s*%", text, re.S)
+    return float(tested[1]) / 100, float(seconds[1])
 
 
 # ---- wittgenstein -----------------------------------------------------------------------------------------------
@@ -203,7 +262,11 @@ def leaf_depths(node, depth=0):
 
 LEARNERS = {
     OURS: ours,
+    TREE: our_tree,
+    PRUNED: our_pruned_tree,
+    SIMPLIFIED: our_simplified_rules,
     JRIP: jrip,
+    J48: j48,
     WITTGENSTEIN: wittgenstein,
     FIGS: functools.partial(imodels, "FIGSClassifier"),
     BOOSTED: functools.partial(imodels, "BoostedRulesClassifier"),

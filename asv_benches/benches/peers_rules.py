@@ -6,8 +6,7 @@ is given 3000 of them, and so are we next to it). Data are frames with categorie
 it learns is included, but for Weka.
 
 Ten folds: accuracy / rules / conditions / median seconds of a fit, the same folds for all, on six tables; "mean" is of
-the six. A condition 2 < x <= 4 counts as two. Trees, pruned trees and simplified rules join the table by an entry in
-_rules_peers.LEARNERS.
+the six. A condition 2 < x <= 4 counts as two; of a tree every leaf is a rule, with the splits on the way to it.
 """
 
 import numpy as np
@@ -83,7 +82,7 @@ def folds(wanted):
         for name, learn in LEARNERS.items():
             outcomes = [learn(train, test) for train, test in parts]
             if None in outcomes:
-                cells.append("not installed")
+                cells.append("not there")
                 continue
             row = np.array([[o.accuracy, o.n_rules, o.n_conditions, o.seconds] for o in outcomes])
             means[name].append(row[:, :3].mean(axis=0))

@@ -216,6 +216,7 @@ class _Table:
         """The columns of the rows in use, as ranks."""
         n_entries = self.n_rows * self.n_features if self._sparse is None else len(self._sparse.data)
         n_threads = parallel.enough_threads(n_threads, _NANOSECONDS * n_entries)
+        check.fits_memory((4, n_entries), np.uint32, "the ranks of X")  # listed once, and once more for growing
         if self._sparse is None:
             values = self._columns.values
             return ranked_dense(values if used.all() else values[used], self.n_levels, n_threads)
