@@ -26,10 +26,8 @@ cdef inline int count_bits(uint64_t x) noexcept nogil:
 
 
 cdef inline double weight_of(uint64_t word, const double *weights) noexcept nogil:
-    """Of the rows in a word; weights begin at its first row, or are NULL: all 1."""
+    """Of the rows in a word; weights begin at its first row."""
     cdef double total = 0
-    if weights == NULL:
-        return count_bits(word)
     while word:
         total += weights[kr_lowest(word)]
         word &= word - 1
@@ -39,18 +37,23 @@ cdef inline double weight_of(uint64_t word, const double *weights) noexcept nogi
 cdef void take_matches(const uint64_t *cover, uint64_t *rest, Py_ssize_t n_words, const uint64_t *positive,
                        const double *weights, double *total, double *hit) noexcept nogil:
     """Take the rows that a rule covers from the rest, adding up their weights; cover is NULL: weigh the rest."""
+    cdef Py_ssize_t n_total = 0, n_hit = 0, i
     cdef double sum_total = 0, sum_hit = 0
     cdef uint64_t here
-    cdef Py_ssize_t i
     for i in range(n_words):
         here = rest[i] if cover == NULL else rest[i] & cover[i]
-        if here:
-            sum_total += weight_of(here, weights + 64 * i if weights != NULL else NULL)
-            sum_hit += weight_of(here & positive[i], weights + 64 * i if weights != NULL else NULL)
-            if cover != NULL:
-                rest[i] &= ~here
-    total[0] += sum_total
-    hit[0] += sum_hit
+        if not here:
+            continue
+        if weights == NULL:
+            n_total += count_bits(here)
+            n_hit += count_bits(here & positive[i])
+        else:
+            sum_total += weight_of(here, weights + 64 * i)
+            sum_hit += weight_of(here & positive[i], weights + 64 * i)
+        if cover != NULL:
+            rest[i] ^= here
+    total[0] += n_total + sum_total
+    hit[0] += n_hit + sum_hit
 
 
 def pack(const uint16_t[::1] depth, Py_ssize_t least, uint64_t[::1] out):

@@ -63,26 +63,63 @@ def theory_bits(Py_ssize_t n_conditions, Py_ssize_t n_tests):
     return 0.5 * (size + subset_length(n_tests, n_conditions, <double> n_conditions / n_tests))
 
 
-cdef struct Sums:                   # of a list of rules, on some rows
+cdef struct Sums:                   # of a list of rules
     double covered
     double hit                      # the positive ones among them
     double bits                     # of the rules
 
 
-cdef double list_length(const uint64_t *covers, const double *bits, const uint8_t *active, Py_ssize_t first,
-                        Py_ssize_t last, Sums sums, uint64_t *rest, Py_ssize_t n_words, const uint64_t *positive,
-                        const double *weights, double share, Sums *out) noexcept nogil:
-    """Length of the list that goes on, after rules of these sums, with active ones from first to last."""
+cdef struct Lists:                  # what lists are made of
+    const uint64_t *covers
+    const double *bits
+    const uint64_t *positive
+    const double *weights
+    Py_ssize_t n_words
+    double share
+
+
+cdef void add_rule(const Lists *lists, Py_ssize_t k, Sums *sums, uint64_t *rest) noexcept nogil:
+    """The list goes on with rule k."""
+    take_matches(lists.covers + k * lists.n_words, rest, lists.n_words, lists.positive, lists.weights, &sums.covered,
+                 &sums.hit)
+    sums.bits += lists.bits[k]
+
+
+cdef double length_of(const Lists *lists, const Sums *sums, uint64_t *rest) noexcept nogil:
+    """Length of a list of these sums, which leaves this rest."""
     cdef double uncovered = 0, missed = 0
-    cdef Py_ssize_t k
-    for k in range(first, last):
-        if active[k]:
-            take_matches(covers + k * n_words, rest, n_words, positive, weights, &sums.covered, &sums.hit)
-            sums.bits += bits[k]
-    if out != NULL:
-        out[0] = sums
-    take_matches(NULL, rest, n_words, positive, weights, &uncovered, &missed)
-    return sums.bits + data_length(share, sums.covered, uncovered, sums.covered - sums.hit, missed)
+    take_matches(NULL, rest, lists.n_words, lists.positive, lists.weights, &uncovered, &missed)
+    return sums.bits + data_length(lists.share, sums.covered, uncovered, sums.covered - sums.hit, missed)
+
+
+cdef double drop_rules(const Lists *lists, Py_ssize_t m, Py_ssize_t kept, uint64_t *before, Sums *sums, uint64_t *rest,
+                       uint8_t *active) noexcept nogil:
+    """Length after rules from the last to `kept` were dropped where that is not longer.
+
+    before[k - kept] and sums[k - kept] are of the list of rules 0 to k - 1. Those of the first are given.
+    """
+    cdef Py_ssize_t n_words = lists.n_words, place, k
+    cdef size_t n_bytes = n_words * sizeof(uint64_t)
+    cdef double length, without
+    cdef Sums here
+    for place in range(kept, m):
+        k = place - kept
+        active[place] = 1
+        memcpy(before + (k + 1) * n_words, before + k * n_words, n_bytes)
+        sums[k + 1] = sums[k]
+        add_rule(lists, place, sums + k + 1, before + (k + 1) * n_words)
+    length = length_of(lists, sums + m - kept, before + (m - kept) * n_words)
+    for place in range(m - 1, kept - 1, -1):
+        here = sums[place - kept]
+        memcpy(rest, before + (place - kept) * n_words, n_bytes)
+        for k in range(place + 1, m):
+            if active[k]:
+                add_rule(lists, k, &here, rest)
+        without = length_of(lists, &here, rest)
+        if without <= length:
+            length = without
+            active[place] = 0
+    return length
 
 
 def shorten(const uint64_t[:, ::1] covers, const double[::1] bits, Py_ssize_t kept, const uint64_t[::1] rows,
@@ -112,35 +149,25 @@ def shorten(const uint64_t[:, ::1] covers, const double[::1] bits, Py_ssize_t ke
         Bits.
     """
     cdef Py_ssize_t m = covers.shape[0], n_words = rows.shape[0], place
-    cdef size_t n_bytes = n_words * sizeof(uint64_t)
-    cdef uint64_t *start = <uint64_t *> malloc(2 * n_bytes + 1)
-    cdef uint64_t *rest = start + n_words
-    cdef const uint64_t *covers_at = &covers[0, 0] if m else NULL
-    cdef const double *bits_at = &bits[0] if m else NULL
-    cdef const double *weights_at = NULL if weights is None else &weights[0]
+    cdef uint64_t *before = <uint64_t *> malloc((m - kept + 2) * n_words * sizeof(uint64_t))
+    cdef Sums *sums = <Sums *> malloc((m - kept + 1) * sizeof(Sums))
     cdef uint8_t *active_at = &active[0] if m else NULL
-    cdef Sums sums
-    cdef double length, without
-    if start == NULL:
-        raise MemoryError
-    with nogil:
-        sums.covered = sums.hit = sums.bits = 0
-        for place in range(m):
-            active[place] = 1
-        memcpy(start, &rows[0], n_bytes)
-        list_length(covers_at, bits_at, active_at, 0, kept, sums, start, n_words, &positive[0], weights_at, share,
-                    &sums)
-        memcpy(rest, start, n_bytes)
-        length = list_length(covers_at, bits_at, active_at, kept, m, sums, rest, n_words, &positive[0], weights_at,
-                             share, NULL)
-        for place in range(m - 1, kept - 1, -1):
-            active[place] = 0
-            memcpy(rest, start, n_bytes)
-            without = list_length(covers_at, bits_at, active_at, kept, m, sums, rest, n_words, &positive[0], weights_at,
-                                  share, NULL)
-            if without <= length:
-                length = without
-            else:
+    cdef Lists lists
+    cdef double length = 0
+    lists.covers = &covers[0, 0] if m else NULL
+    lists.bits = &bits[0] if m else NULL
+    lists.positive, lists.n_words, lists.share = &positive[0], n_words, share
+    lists.weights = NULL if weights is None else &weights[0]
+    if before != NULL and sums != NULL:
+        with nogil:
+            memcpy(before, &rows[0], n_words * sizeof(uint64_t))
+            sums.covered = sums.hit = sums.bits = 0
+            for place in range(kept):
                 active[place] = 1
-    free(start)
+                add_rule(&lists, place, sums, before)
+            length = drop_rules(&lists, m, kept, before, sums, before + (m - kept + 1) * n_words, active_at)
+    free(before)
+    free(sums)
+    if before == NULL or sums == NULL:
+        raise MemoryError
     return length
