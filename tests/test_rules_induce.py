@@ -34,15 +34,17 @@ def tables(draw, most_rows=24, weighted=True):
     return X, n_levels.astype(np.intp), positive, weights
 
 
-def grower_of(X, n_levels, weights=None, n_threads=1):
+def grower_of(X, n_levels, weights=None, ask_missing=False):
     logs = None
     if weights is None:
         logs = np.concatenate([[0.0], np.log2(np.arange(1, len(X) + 2))])
-    return Grower(ranked_dense(X, n_levels, n_threads), weights, logs, n_threads)
+    return Grower(ranked_dense(X, n_levels, 1), ask_missing, weights, logs, 1)
 
 
 def as_condition(test, n_levels):
     column, first, _, low, high = test
+    if first < 0:
+        return column, "missing", None
     if n_levels[column]:
         return column, "=", first
     return (column, "<=", high) if low == -math.inf else (column, ">", low)
@@ -51,15 +53,16 @@ def as_condition(test, n_levels):
 # ---- growing ----------------------------------------------------------------------------------------------------
 
 
-@given(tables(), st.sampled_from([0.0, 1.0, 2.0, 5.0]))
-def test_each_condition_gains_most(table, min_weight):
+@given(tables(), st.sampled_from([0.0, 1.0, 2.0, 5.0]), st.booleans())
+def test_each_condition_gains_most(table, min_weight, ask_missing):
     """Of all conditions on the rows covered so far, with ties by column, threshold and kind; until none gains."""
     X, n_levels, positive, weights = table
     w = np.ones(len(X)) if weights is None else weights
-    tests = grower_of(X, n_levels, weights).grow(np.ones(len(X), dtype=np.uint8), positive, min_weight, 100)
+    grower = grower_of(X, n_levels, weights, ask_missing)
+    tests = grower.grow(np.ones(len(X), dtype=np.uint8), positive, min_weight, 100)
     rows = list(range(len(X)))
     for place in range(len(tests) + 1):
-        found = oracle.all_gains(X, rows, positive, w, n_levels)
+        found = oracle.all_gains(X, rows, positive, w, n_levels, ask_missing)
         best = max((gain for gain, _, _ in found), default=0.0)
         equal = [(condition, kept) for gain, condition, kept in found if gain >= best - 1e-9]
         if place == len(tests):
@@ -113,10 +116,10 @@ def test_weight_two_is_the_row_twice(table):
     assert [as_condition(t, n_levels) for t in once] == [as_condition(t, n_levels) for t in again]
 
 
-@given(tables(), st.booleans())
-def test_depths(table, single):
+@given(tables(), st.booleans(), st.booleans())
+def test_depths(table, single, ask_missing):
     X, n_levels, positive, weights = table
-    grower = grower_of(X.astype(np.float32) if single else X, n_levels, weights)
+    grower = grower_of(X.astype(np.float32) if single else X, n_levels, weights, ask_missing)
     tests = grower.grow(np.ones(len(X), dtype=np.uint8), positive, 0.0, 100)
     depth = np.empty(len(X), dtype=np.uint16)
     grower.depths(tests, depth)
@@ -136,11 +139,11 @@ def test_sparse_columns_are_dense_columns(data):
     by_column = sparse.csc_array(X)
     ranked = ranked_sparse(by_column.data, by_column.indices.astype(np.intc), by_column.indptr.astype(np.intp), n, 1)
     dense = ranked_dense(X, np.zeros(p, dtype=np.intp), 1)
-    assert ranked.n_tests == dense.n_tests == 2 * sum(len(np.unique(X[:, j])) for j in range(p))
+    assert ranked.n_tests(True) == dense.n_tests(True) == 2 * sum(len(np.unique(X[:, j])) for j in range(p))
     everything = np.ones(n, dtype=np.uint8)
     weights = rng.random(n)
     weights = np.rint(weights * 2**30) / 2**30
-    found = [Grower(r, weights, None, 1).grow(everything, positive, 0.0, 50) for r in (ranked, dense)]
+    found = [Grower(r, False, weights, None, 1).grow(everything, positive, 0.0, 50) for r in (ranked, dense)]
     assert found[0] == found[1]
 
 
@@ -152,7 +155,7 @@ def stage_of(table, split=None, share=0.4, max_rules=100, **options):
     settings = {"prune": True, "grow_share": 2 / 3, "optimise": 2, "variants": 1, "tries": 1, "min_margin": 0.0}
     limits = {"min_weight": 1.0, "max_rules": 100, "max_conditions": 100}
     grower = grower_of(X, n_levels, weights)
-    data = ripper.Data(grower, ranked_dense(X, n_levels, 1).n_tests, positive.astype(np.int32), 2, weights)
+    data = ripper.Data(grower, ranked_dense(X, n_levels, 1).n_tests(False), positive.astype(np.int32), 2, weights)
     everything = data.packed(np.ones(len(X), dtype=np.uint8))
     split = split or ripper.dealer(data, 2 / 3, np.random.default_rng(0))
     options = ripper.Options(**settings | limits | options)
@@ -418,12 +421,15 @@ def test_scales_do_not_matter():
     assert [rule.n for rule in here] == [rule.n for rule in there]
 
 
-@given(tables(most_rows=40), st.booleans(), st.integers(1, 4))
-def test_whatever_comes(table, prune, n_classes):
+@given(tables(most_rows=40), st.booleans(), st.integers(1, 4), st.sampled_from(["fail", "extra"]))
+def test_whatever_comes(table, prune, n_classes, missing):
     """Small nasty tables: rules cover rows, probabilities are such, predictions of training rows are consistent."""
     X, n_levels, _, weights = table
     y = np.random.default_rng(len(X)).integers(n_classes, size=len(X))
-    found = rules.induce(X, y, categorical=np.flatnonzero(n_levels), sample_weight=weights, prune=prune, rng=0, tries=1)
+    options = {"prune": prune, "tries": 1, "missing": missing, "sample_weight": weights}
+    found = rules.induce(X, y, categorical=np.flatnonzero(n_levels), rng=0, **options)
+    first = rules.coverage(found, X).first
+    assert [rule.n for rule in found] == np.asarray(first)[: len(found)].tolist()
     total = sum(rule.weight for rule in found)
     assert total <= (len(X) if weights is None else weights.sum())
     assert all(rule.n > 0 and rule.conditions for rule in found)
@@ -474,6 +480,21 @@ def test_missing_fails_every_condition():
     assert rules.predict(found, [[np.nan]]) == ["b"]
     with pytest.raises(ValueError, match="X holds nan at row 3"):
         rules.induce(X, y, missing="error")
+
+
+@pytest.mark.parametrize("value", [1.0, "a"])
+def test_missing_as_an_extra_condition(value):
+    X = [[value, 0.0]] * 6 + [[None, 1.0]] * 4
+    y = ["n"] * 6 + ["p"] * 4
+    X[0] = [None, 0.0]
+    found = rules.induce(X, y, prune=False, missing="extra")
+    assert str(found) == "x1 > 0.5 → p\nOTHERWISE → n"
+    alone = [row[:1] for row in X]
+    found = rules.induce(alone, y, prune=False, missing="extra")
+    assert str(found) == "x0 is missing → p\nOTHERWISE → n"
+    assert found[0].n == 5
+    assert list(rules.predict(found, [[None], [value]])) == ["p", "n"]
+    assert len(rules.induce(alone, y, prune=False)) == 0
 
 
 def test_a_known_level_against_missing():
@@ -531,7 +552,8 @@ def test_names():
         ({"min_weight": math.nan}, ValueError, "min_weight must be finite"),
         ({"max_rules": 1.5}, ValueError, "max_rules must be a whole number"),
         ({"max_conditions": 0}, ValueError, "max_conditions must be at least 1"),
-        ({"missing": "extra"}, ValueError, 'missing must be "fail" or "error"'),
+        ({"missing": "impute"}, ValueError, 'missing must be "fail", "extra" or "error"'),
+        ({"missing": None}, ValueError, 'missing must be "fail", "extra" or "error"'),
         ({"categorical": "some"}, ValueError, "categorical must be"),
         ({"categorical": [9]}, ValueError, "categorical names column 9"),
         ({"sample_weight": [1.0]}, ValueError, "sample_weight has 1 entries"),

@@ -6,8 +6,8 @@ gain (FOIL's, in bits, with Laplace's 1 as in Weka's JRip) is
     p · (log2 (p + 1) / (t + 1)  -  log2 (P + 1) / (T + 1)).
 
 Growing ends where none gains, or the best keeps too few positive rows. Conditions are x <= c and x > c for numbers and
-x = level for categories; a missing value satisfies none. Of equal ones the lowest column counts, then the lowest
-threshold or level, then <= before >. A threshold between rows of positive class only, or of the others only, has a
+x = level for categories; a missing value satisfies none of these, but on request the condition that it is missing. Of
+equal ones the lowest column counts, then the lowest threshold or level, then <= before >, then missing. A threshold between rows of positive class only, or of the others only, has a
 better one beside it, if there is one, and is then not looked at.
 
     entries    of every column, in ascending order, are filtered by the rows that are covered, as these become fewer
@@ -35,6 +35,7 @@ cdef enum:
     IN = 1                  # of a row's state: it is covered
     POSITIVE = 2
     LEAVES = 4
+    MISSING = -1            # the rank of a condition that the value is missing
     SHARED = 1000000        # entries from which on threads share the columns
 
 
@@ -58,6 +59,7 @@ cdef struct Growth:                 # of one rule, and memory that rules share
     const Columns *columns
     const double *weights           # NULL: all 1
     const double *logs              # of 0, 1, ..., n + 1, if they are
+    bint ask_missing                # whether there are conditions that a value is missing
     double min_weight
     double positive                 # weights that the rule covers
     double total
@@ -137,8 +139,8 @@ cdef inline double gain_of(const Growth *growth, double base, double positive, d
     return positive * ((log_of(growth, positive + 1) - log_of(growth, total + 1)) - base)
 
 
-cdef Py_ssize_t group_column(const Growth *growth, Py_ssize_t j, Group *groups, double *missing) noexcept nogil:
-    """Groups of the covered rows by ascending rank, the usual one in its place; and the weight that is missing."""
+cdef Py_ssize_t group_column(const Growth *growth, Py_ssize_t j, Group *groups, Group *missing) noexcept nogil:
+    """Groups of the covered rows by ascending rank, the usual one in its place; and that of the missing ones."""
     cdef Py_ssize_t start = growth.columns.start[j], known = growth.known[j], size = growth.size[j]
     cdef Py_ssize_t n_below, n_groups, g, low = 0, high = known, middle
     cdef const uint32_t *row = growth.row + start
@@ -153,12 +155,13 @@ cdef Py_ssize_t group_column(const Growth *growth, Py_ssize_t j, Group *groups, 
             high = middle
     n_below = add_groups(row, tag, low, growth.weights, groups)
     n_groups = n_below + 1 + add_groups(row + low, tag + low, known - low, growth.weights, groups + n_below + 1)
-    missing[0] = 0
+    missing.positive = missing.total = 0
     for g in range(known, size):
         w = 1 if growth.weights == NULL else growth.weights[row[g]]
-        missing[0] += w
-        total -= w
-        positive -= w * (tag[g] & 1)
+        missing.total += w
+        missing.positive += w * (tag[g] & 1)
+    total -= missing.total
+    positive -= missing.positive
     for g in range(n_groups):
         if g != n_below:
             total -= groups[g].total
@@ -241,7 +244,9 @@ cdef bint look_at(Growth *growth, Py_ssize_t j, bint anew, double base, Group *g
     cdef uint32_t *row_out = growth.row + start
     cdef uint32_t *tag_out = growth.tag + start
     cdef Cut *cut = growth.cuts + j
-    cdef double missing
+    cdef Group missing
+    cdef Py_ssize_t at = -1
+    cdef bint below = False
     known = filter_entries(row, tag, was_known, growth.state, row_out, tag_out)
     growth.known[j] = known
     growth.size[j] = known + filter_entries(row + was_known, tag + was_known, was_size - was_known, growth.state,
@@ -250,12 +255,17 @@ cdef bint look_at(Growth *growth, Py_ssize_t j, bint anew, double base, Group *g
     if growth.size[j] == 0:
         return False
     n_groups = group_column(growth, j, groups, &missing)
-    if n_groups <= 1 and (columns.value[j] != NULL or missing == 0):
+    if n_groups <= 1 and (missing.total == 0 or (columns.value[j] != NULL and not growth.ask_missing)):
         return False
     if columns.value[j] != NULL:
         cut_numbers(growth, j, groups, n_groups, base, cut)
     else:
         cut_levels(growth, groups, n_groups, base, cut)
+    if growth.ask_missing and 0 < missing.total < growth.total:
+        consider(growth, base, missing.positive, missing.total, MISSING, True, cut, &at, &below)
+        if below:
+            cut.first = cut.last = MISSING
+            cut.low, cut.high = INFINITY, -INFINITY
     return True
 
 
@@ -298,7 +308,7 @@ cdef void keep_covered(Growth *growth, Py_ssize_t j) noexcept nogil:
             state[growth.covered[i]] |= LEAVES
     for i in range(growth.size[j]):
         rank = tag[i] >> 1
-        inside = i < growth.known[j] and cut.first <= rank <= cut.last
+        inside = cut.first <= rank <= cut.last if i < growth.known[j] else cut.first == MISSING
         if inside and not usual_stays:
             state[row[i]] &= ~LEAVES
         elif usual_stays and not inside:
@@ -320,6 +330,8 @@ cdef class Grower:
     ----------
     ranked : Ranked
         The columns.
+    ask_missing : bool
+        Whether there are conditions that a value is missing.
     weights : ndarray (n,) or None
         Greater than 0, with exact sums.
     logs : ndarray (n + 2,) or None
@@ -333,12 +345,13 @@ cdef class Grower:
     cdef uint8_t *useful
     cdef int n_threads
 
-    def __cinit__(self, Ranked ranked, const double[::1] weights, const double[::1] logs, int n_threads):
+    def __cinit__(self, Ranked ranked, bint ask_missing, const double[::1] weights, const double[::1] logs,
+                  int n_threads):
         cdef Growth *growth = &self.growth
         cdef const Columns *columns = &ranked.columns
         cdef Py_ssize_t n = columns.n, p = columns.n_columns, k
         self.ranked, self.n_threads, self.kept_alive = ranked, n_threads, (weights, logs)
-        growth.columns = columns
+        growth.columns, growth.ask_missing = columns, ask_missing
         growth.weights = NULL if weights is None else &weights[0]
         growth.logs = NULL if logs is None else &logs[0]
         growth.state = <uint8_t *> malloc(n)
@@ -394,7 +407,7 @@ cdef class Grower:
         Returns
         -------
         list of (column, first, last, low, high)
-            first <= rank <= last, which is low < x <= high for numbers.
+            first <= rank <= last, which is low < x <= high for numbers; -1, -1, inf, -inf: the value is missing.
         """
         cdef Growth *growth = &self.growth
         cdef Py_ssize_t n = growth.columns.n, i, j
@@ -447,6 +460,8 @@ cdef void fail(const Columns *columns, Py_ssize_t j, Py_ssize_t first, Py_ssize_
     cdef const uint32_t *tag = columns.tag + columns.start[j]
     cdef Py_ssize_t begin = rank_start(tag, columns.known[j], first), i
     cdef Py_ssize_t end = rank_start(tag, columns.known[j], last + 1)
+    if first == MISSING:
+        begin, end = columns.known[j], columns.size[j]
     if first <= columns.usual[j] <= last:
         for i in range(begin):
             depth[row[i]] = place

@@ -213,12 +213,12 @@ cdef class Ranked:
         """Columns."""
         return self.columns.n_columns
 
-    @property
-    def n_tests(self):
-        """Conditions that there are: one a level of categories, two a distinct number."""
+    def n_tests(self, bint ask_missing):
+        """Conditions that there are: one a level of categories, two a distinct number, one for missing values."""
         cdef Py_ssize_t j, total = 0
         for j in range(self.columns.n_columns):
             total += self.columns.n_ranks[j] * (1 if self.columns.value[j] == NULL else 2)
+            total += ask_missing and self.columns.size[j] > self.columns.known[j]
         return total
 
 

@@ -18,6 +18,7 @@ from kernelrules.tree.columns import Columns, read
 
 __all__ = ["induce"]
 
+_MISSING = ("fail", "extra", "error")
 _NO_LIMIT = 1 << 15  # of conditions and rules; conditions are counted in two bytes
 _MOST_ROWS = (1 << 31) - 1
 _NANOSECONDS = 30.0  # to sort an entry
@@ -84,8 +85,9 @@ def induce(
         leaves a row out. Rounded to 52 bits of their sum, so that all sums are exact.
     categorical : "from_dtype", None, or sequence of column numbers or names
         Columns of categories: those that do not hold numbers by their type, none, or these.
-    missing : "fail" or "error"
-        A missing value fails every condition, or is refused.
+    missing : "fail", "extra" or "error"
+        A missing value fails every condition; satisfies an extra one, "x is missing", and fails the others; or is
+        refused.
     feature_names, class_names : sequence of str, optional
         What text calls columns and classes. Default: a data frame's names, or x0, x1, ...; the labels.
     rng : Generator or seed, optional
@@ -122,8 +124,8 @@ def induce(
         max_rules=_limit(max_rules, "max_rules", 0),
         max_conditions=_limit(max_conditions, "max_conditions", 1),
     )
-    if missing not in ("fail", "error"):
-        raise ValueError(f'missing must be "fail" or "error", got {missing!r}')
+    if not isinstance(missing, str) or missing not in _MISSING:
+        raise ValueError(f'missing must be "fail", "extra" or "error", got {missing!r}')
     draws = check.generator(rng)
     threads = parallel.n_threads_or_default(n_threads)
     tick = parallel.ticker(callback, "rules")
@@ -136,8 +138,7 @@ def induce(
     called = tuple(str(label) for label in classes)
     if class_names is not None:
         called = check.names(class_names, len(classes), "class_names", "classes")
-    used = weights > 0
-    data = _data(table, codes, len(classes), weights, used, threads)
+    data = _data(table, codes, len(classes), weights, missing == "extra", threads)
     found = _learned(data, options, draws, tick)
     rules, default, default_shares = _as_rules(data, classes, found, table.n_levels)
     return RuleList(
@@ -235,9 +236,10 @@ class _Table:
 
 
 def _data(
-    table: _Table, codes: np.ndarray, n_classes: int, weights: np.ndarray, used: np.ndarray, n_threads: int
+    table: _Table, codes: np.ndarray, n_classes: int, weights: np.ndarray, ask_missing: bool, n_threads: int
 ) -> Data:
     """Rows of weight 0 left out; weights None where all are 1."""
+    used = weights > 0
     n = int(used.sum())
     if n > _MOST_ROWS:
         raise ValueError(f"X has {n} rows: at most {_MOST_ROWS} can be")
@@ -247,8 +249,8 @@ def _data(
     if exact is None:
         logs = np.zeros(n + 2)
         logs[1:] = np.log2(np.arange(1, n + 2))
-    grower = Grower(ranked, exact, logs, n_threads)
-    return Data(grower, ranked.n_tests, codes[used].astype(np.int32), n_classes, exact)
+    grower = Grower(ranked, ask_missing, exact, logs, n_threads)
+    return Data(grower, ranked.n_tests(ask_missing), codes[used].astype(np.int32), n_classes, exact)
 
 
 def _exact(weights: np.ndarray) -> np.ndarray:
@@ -336,7 +338,11 @@ def _merged(tests: list[Test], n_levels: np.ndarray) -> tuple[Condition, ...]:
     for column, first, _, low, high in tests:
         _, lowest, highest = limits.get(column, (0, -np.inf, np.inf))
         limits[column] = (first, max(low, lowest), min(high, highest))
-    return tuple(
-        Condition(column, categories=(first,)) if n_levels[column] else Condition(column, low, high)
-        for column, (first, low, high) in limits.items()
-    )
+    return tuple(_condition(column, *limit, bool(n_levels[column])) for column, limit in limits.items())
+
+
+def _condition(column: int, first: int, low: float, high: float, is_category: bool) -> Condition:
+    missing = low > high
+    if is_category:
+        return Condition(column, categories=() if missing else (first,), missing=missing)
+    return Condition(column, low, high, missing=missing)

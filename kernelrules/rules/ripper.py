@@ -30,7 +30,7 @@ __all__ = ["Data", "Options", "Stage", "Test"]
 SURPLUS = 64.0  # bits above the shortest list at which building stops
 MOST_WRONG = 0.5
 
-Test = tuple[int, int, int, float, float]  # column, first and last rank, low < x <= high
+Test = tuple[int, int, int, float, float]  # column, first and last rank, low < x <= high; -1, -1, inf, -inf: missing
 
 
 @dataclass(frozen=True, eq=False)

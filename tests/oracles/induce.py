@@ -1,6 +1,7 @@
 """Induction of rules, slow and obvious: every condition tried, every row looked at, weights added as fractions.
 
-A condition is (column, kind, value): kind "<=" or ">" with a threshold, or "=" with a code. NaN satisfies none.
+A condition is (column, kind, value): kind "<=" or ">" with a threshold, or "=" with a code, which NaN does not satisfy;
+or "missing", which only NaN does.
 """
 
 from fractions import Fraction
@@ -12,8 +13,8 @@ import numpy as np
 
 def holds(x, condition):
     column, kind, value = condition
-    if np.isnan(x[column]):
-        return False
+    if np.isnan(x[column]) or kind == "missing":
+        return bool(np.isnan(x[column])) and kind == "missing"
     return {"<=": x[column] <= value, ">": x[column] > value, "=": x[column] == value}[kind]
 
 
@@ -21,7 +22,7 @@ def covers(x, conditions):
     return all(holds(x, condition) for condition in conditions)
 
 
-def candidates(X, rows, n_levels):
+def candidates(X, rows, n_levels, ask_missing=False):
     """All conditions, in the order in which ties are decided."""
     for column in range(X.shape[1]):
         known = sorted({float(X[row, column]) for row in rows if not np.isnan(X[row, column])})
@@ -31,6 +32,8 @@ def candidates(X, rows, n_levels):
             for low, high in pairwise(known):
                 yield column, "<=", (low + high) / 2
                 yield column, ">", (low + high) / 2
+        if ask_missing and any(np.isnan(X[row, column]) for row in rows):
+            yield column, "missing", None
 
 
 def sums(rows, positive, weights):
@@ -45,11 +48,11 @@ def gain(before, after):
     return float(p) * ((log2(p + 1) - log2(t + 1)) - (log2(P + 1) - log2(T + 1)))
 
 
-def all_gains(X, rows, positive, weights, n_levels):
+def all_gains(X, rows, positive, weights, n_levels, ask_missing=False):
     """(gain, condition, weights kept: positive, all) of all conditions."""
     before = sums(rows, positive, weights)
     found = []
-    for condition in candidates(X, rows, n_levels):
+    for condition in candidates(X, rows, n_levels, ask_missing):
         after = sums([row for row in rows if holds(X[row], condition)], positive, weights)
         found.append((gain(before, after), condition, after))
     return found
