@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -25,7 +26,7 @@ from kernelrules.core.cover import deal, first_matches, pack, unpack, weights_by
 from kernelrules.core.induce import Grower
 from kernelrules.core.length import shorten, theory_bits
 
-__all__ = ["Data", "Options", "Stage", "Test"]
+__all__ = ["Candidate", "Data", "Options", "Stage", "Test", "dealer"]
 
 SURPLUS = 64.0  # bits above the shortest list at which building stops
 MOST_WRONG = 0.5
@@ -57,22 +58,22 @@ class Data:
     n_classes: int
     weights: np.ndarray | None
 
-    def __post_init__(self) -> None:
-        padded = None
-        if self.weights is not None:
-            padded = np.zeros(64 * self.n_words)
-            padded[: len(self.weights)] = self.weights
-        object.__setattr__(self, "padded", padded)
-
     @property
     def n_rows(self) -> int:
         """Rows."""
         return len(self.codes)
 
-    @property
+    @cached_property
     def n_words(self) -> int:
         """Of 64 rows."""
         return (len(self.codes) + 63) // 64
+
+    @cached_property
+    def padded(self) -> np.ndarray | None:
+        """The weights, with 0 for what is left of the last word."""
+        if self.weights is None:
+            return None
+        return np.concatenate([self.weights, np.zeros(64 * self.n_words - self.n_rows)])
 
     def packed(self, flags: np.ndarray) -> np.ndarray:
         """A set of rows as bits."""
