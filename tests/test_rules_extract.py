@@ -235,6 +235,7 @@ def listed(*rules_given, **fields):
         ([Condition(2, categories=(UNSEEN, 0, 1, 2))], "colour is known", None),
         ([Condition(2, categories=(), missing=True)], "colour is missing", None),
         ([Condition(2, categories=(1,), missing=True)], "colour = green or missing", None),
+        ([Condition(0, 1.0, 1.0 + 2**-40)], "1 < A ≤ 1.0000000000009095", None),
         ([Condition(0, low=0.1 + 0.2)], "A > 0.3", "A > 0.30000000000000004"),
         ([], "ALWAYS", None),
     ],
@@ -264,7 +265,8 @@ def test_numbers_in_text():
         1e300: "1e+300",
     }
     assert {number: number_text(number) for number in expected} == expected
-    assert number_text(1 / 3) == "0.333333333"
+    assert number_text(1700000000000.5) == "1700000000000.5"
+    assert number_text(1 / 3) == "0.3333333333"
     assert float(number_text(1 / 3, exact=True)) == 1 / 3
 
 

@@ -1,5 +1,6 @@
 """Rules of many rows and in any memory layout, and what stops them."""
 
+import dataclasses
 from pathlib import Path
 
 import numpy as np
@@ -49,6 +50,22 @@ def test_any_number_of_rows(n):
         covered = rules.coverage(found, X, n_threads=n_threads)
         np.testing.assert_array_equal(covered.rule, expected)
         np.testing.assert_array_equal(covered.raw, held.sum(axis=1))
+
+
+@pytest.mark.parametrize("n", [1, 64, 70, 200])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_many_limits_of_one_column(n, dtype):
+    """Rows are sorted then, and from limit to limit only those between them change."""
+    rng = np.random.default_rng(n)
+    X = rng.integers(0, 30, size=(n, 2)).astype(dtype) / 10
+    X[rng.random(X.shape) < 0.2] = np.nan
+    limits = np.append(np.unique(X[~np.isnan(X)]).astype(float), rng.normal(size=30)).tolist()
+    made = [Condition(0, low=limit, missing=limit > 0.5) for limit in limits]
+    made += [Condition(0, high=limit, missing=limit > 1.0) for limit in limits]
+    found = listed(2, 1)
+    rest = tuple(Rule((condition, Condition(1, high=2.0)), 1.0, 0.1, np.nan, 1, 1.0) for condition in made)
+    found = dataclasses.replace(found, rules=found.rules + rest)
+    np.testing.assert_array_equal(rules.coverage(found, X).raw, holding(found, X).sum(axis=1))
 
 
 @given(st.data(), st.sampled_from([np.float64, np.float32]))

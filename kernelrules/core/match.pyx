@@ -6,9 +6,9 @@ Invariant: a bit, a count and a rule's number depend on the row alone, so any nu
 """
 
 from cython.parallel cimport prange, threadid
-from libc.math cimport NAN, isnan
+from libc.math cimport INFINITY, NAN, isnan
 from libc.stdint cimport int64_t, uint64_t
-from libc.stdlib cimport free, malloc
+from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy
 
 from kernelrules.core.gram cimport better_step
@@ -155,34 +155,39 @@ cdef uint64_t word_of(const Test *test, const double *values) noexcept nogil:
     return word
 
 
-cdef void fill_words(const Test *tests, Py_ssize_t n_tests, const int64_t *place, const double *values,
-                     Py_ssize_t n_rows, uint64_t *masks, Py_ssize_t n_words) noexcept nogil:
-    """WORDS words of every test, fewer at the end; place[t] is the place of a test's column among the values."""
-    cdef Py_ssize_t t, w, words = (n_rows + WORD - 1) // WORD, left = n_rows % WORD
+cdef void fill_words(const Test *tests, const int64_t *chosen, Py_ssize_t n_chosen, const int64_t *place,
+                     const double *values, Py_ssize_t n_rows, uint64_t *masks, Py_ssize_t n_words) noexcept nogil:
+    """WORDS words of the chosen tests, fewer at the end; place[e] is the place of a test's column among the values."""
+    cdef Py_ssize_t e, t, w, words = (n_rows + WORD - 1) // WORD, left = n_rows % WORD
     cdef uint64_t last = (<uint64_t> 1 << left) - 1 if left else ~<uint64_t> 0
-    for t in range(n_tests):
+    for e in range(n_chosen):
+        t = chosen[e]
         for w in range(words):
-            masks[t * n_words + w] = word_of(&tests[t], values + place[t] * ROWS + w * WORD)
+            masks[t * n_words + w] = word_of(&tests[t], values + place[e] * ROWS + w * WORD)
         masks[t * n_words + words - 1] &= last
 
 
-def fill_masks(Tests tests, const real_t[:, :] x, uint64_t[:, ::1] masks, int n_threads, tick=None):
-    """masks[t, i // 64], bit i % 64 = whether row i passes test t; bits past the last row are 0."""
-    cdef Py_ssize_t n = x.shape[0], n_words = masks.shape[1], task, first = 0, last, step = n_threads, n_used = 0, t
+def fill_masks(Tests tests, const int64_t[::1] chosen, const real_t[:, :] x, uint64_t[:, ::1] masks, int n_threads,
+               tick=None):
+    """masks[t, i // 64], bit i % 64 = whether row i passes test t, for the chosen t; bits past the last row are 0."""
+    cdef Py_ssize_t n = x.shape[0], n_words = masks.shape[1], task, first = 0, last, step = 16 * n_threads, e, n_used
     cdef Py_ssize_t row_step = x.strides[0], column_step = x.strides[1], n_tasks = (n + ROWS - 1) // ROWS
-    cdef int64_t[::1] place = memoryview(bytearray((tests.n + 1) * sizeof(int64_t))).cast("q")
-    cdef int64_t[::1] columns = memoryview(bytearray((tests.n + 1) * sizeof(int64_t))).cast("q")
+    cdef Py_ssize_t n_chosen = chosen.shape[0]
+    cdef int64_t[::1] place = memoryview(bytearray((n_chosen + 1) * sizeof(int64_t))).cast("q")
+    cdef int64_t[::1] columns = memoryview(bytearray((n_chosen + 1) * sizeof(int64_t))).cast("q")
     cdef const char *data
     cdef const real_t *example
     cdef double *values
     if masks.shape[0] != tests.n or n_words != (n + WORD - 1) // WORD or x.shape[1] != tests.n_columns:
         raise ValueError("the shapes of the rows, the tests and the masks do not agree")
-    if n == 0 or tests.n == 0:
+    if n == 0 or n_chosen == 0:
         return
     places = {}
-    for t in range(tests.n):
-        place[t] = places.setdefault(tests.tests[t].column, len(places))
-        columns[place[t]] = tests.tests[t].column
+    for e in range(n_chosen):
+        if not 0 <= chosen[e] < tests.n:
+            raise ValueError(f"there is no test {chosen[e]}")
+        place[e] = places.setdefault(tests.tests[chosen[e]].column, len(places))
+        columns[place[e]] = tests.tests[chosen[e]].column
     n_used = len(places)
     values = <double *> malloc(n_threads * n_used * ROWS * sizeof(double))
     if values == NULL:
@@ -195,7 +200,7 @@ def fill_masks(Tests tests, const real_t[:, :] x, uint64_t[:, ::1] masks, int n_
             for task in prange(first, last, num_threads=n_threads, schedule="dynamic", chunksize=1, nogil=True):
                 gather(data, task * ROWS, min(<Py_ssize_t> ROWS, n - task * ROWS), row_step, column_step, &columns[0],
                        n_used, values + threadid() * n_used * ROWS, example)
-                fill_words(tests.tests, tests.n, &place[0], values + threadid() * n_used * ROWS,
+                fill_words(tests.tests, &chosen[0], n_chosen, &place[0], values + threadid() * n_used * ROWS,
                            min(<Py_ssize_t> ROWS, n - task * ROWS), &masks[0, task * WORDS], n_words)
             first, step = last, better_step(step, perf_counter() - started)
             PyErr_CheckSignals()
@@ -203,6 +208,44 @@ def fill_masks(Tests tests, const real_t[:, :] x, uint64_t[:, ::1] masks, int n_
                 tick(min(first * ROWS, n), n)
     finally:
         free(values)
+
+
+def fill_thresholds(Tests tests, const int64_t[::1] chosen, const int64_t[::1] below, const int64_t[::1] order,
+                    Py_ssize_t n_known, uint64_t[:, ::1] masks):
+    """The same for tests of one column with one limit each, in ascending order of the limits.
+
+    `order` has the rows by their values in this column, the n_known that have one first; below[e] is how many of them
+    are at most the limit of test chosen[e]. From one limit to the next only the rows between them change.
+    """
+    cdef Py_ssize_t n = order.shape[0], n_words = masks.shape[1], e, w, at = 0
+    cdef uint64_t *lower
+    cdef uint64_t *known
+    cdef uint64_t *mask
+    cdef const Test *test
+    if n_words != (n + WORD - 1) // WORD or below.shape[0] != chosen.shape[0] or masks.shape[0] != tests.n:
+        raise ValueError("the shapes of the rows, the tests and the masks do not agree")
+    if n == 0:
+        return
+    lower = <uint64_t *> calloc(2 * n_words, sizeof(uint64_t))
+    if lower == NULL:
+        raise MemoryError("working memory could not be allocated")
+    known = lower + n_words
+    with nogil:
+        for e in range(n_known):
+            known[order[e] // WORD] |= <uint64_t> 1 << (order[e] % WORD)
+        for e in range(chosen.shape[0]):
+            while at < below[e]:
+                lower[order[at] // WORD] |= <uint64_t> 1 << (order[at] % WORD)
+                at += 1
+            test, mask = &tests.tests[chosen[e]], &masks[chosen[e], 0]
+            for w in range(n_words):
+                mask[w] = lower[w] if test.high < INFINITY else known[w] & ~lower[w]
+            if test.missing:
+                for w in range(n_words):
+                    mask[w] |= ~known[w]
+                if n % WORD:
+                    mask[n_words - 1] &= (<uint64_t> 1 << (n % WORD)) - 1
+    free(lower)
 
 
 cdef int64_t rows_of_rule(const uint64_t *masks, Py_ssize_t n_words, const int64_t *ids, Py_ssize_t n_ids,

@@ -13,6 +13,7 @@ from cython.parallel cimport prange, threadid
 from libc.math cimport INFINITY, pow, sqrt
 from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport free, malloc
+from libc.string cimport memset
 
 from kernelrules.core.gram cimport better_step
 from kernelrules.core.match cimport n_bits
@@ -61,22 +62,10 @@ cdef double total(uint64_t word, Py_ssize_t first, const double *values) noexcep
     return found
 
 
-cdef Worth worth_of(const Judge *judge, const uint64_t *before, const uint64_t *after, int64_t code,
-                    const double *losses) noexcept nogil:
-    """Of a rule that covers the rows in both masks; `after` may be NULL."""
-    cdef Py_ssize_t w
-    cdef uint64_t word
-    cdef double covered = 0, good = 0, wrong
+cdef Worth worth_of(const Judge *judge, double covered, double good) noexcept nogil:
+    """Of a rule that covers so much, and so much of it well: the weight of its class, or less the losses."""
+    cdef double wrong
     cdef Worth worth
-    for w in range(judge.n_words):
-        word = before[w] if after == NULL else before[w] & after[w]
-        if word == 0:
-            continue
-        covered += total(word, 64 * w, judge.weight)
-        if judge.classes != NULL:
-            good += total(word & judge.classes[code * judge.n_words + w], 64 * w, judge.weight)
-        else:
-            good -= total(word, 64 * w, losses)
     worth.covered, worth.score = covered, -INFINITY
     if covered > 0:
         worth.score = good / covered
@@ -84,6 +73,16 @@ cdef Worth worth_of(const Judge *judge, const uint64_t *before, const uint64_t *
             wrong = max(covered - good, 0)
             worth.score = 1 - (wrong + added_errors(covered, wrong, judge.confidence, judge.deviate)) / covered
     return worth
+
+
+cdef inline void add_rows(const Judge *judge, uint64_t word, Py_ssize_t w, int64_t code, const double *losses,
+                          double *covered, double *good) noexcept nogil:
+    """Add rows of word w to what a rule covers."""
+    covered[0] += total(word, 64 * w, judge.weight)
+    if judge.classes != NULL:
+        good[0] += total(word & judge.classes[code * judge.n_words + w], 64 * w, judge.weight)
+    else:
+        good[0] -= total(word, 64 * w, losses)
 
 
 cdef bint is_better(const Worth *one, const Worth *other) noexcept nogil:
@@ -106,38 +105,56 @@ cdef void fill_losses(const Judge *judge, const double *prediction, double *loss
 cdef Worth drop_tests(const Judge *judge, const uint64_t *masks, const uint64_t *all_rows, const int64_t *ids,
                       Py_ssize_t n_tests, int64_t code, unsigned char *kept, uint64_t *work,
                       const double *losses) noexcept nogil:
-    """Drop tests of one rule; `work` has room for n_tests + 2 masks: those of the tests from each on, and one more."""
-    cdef Py_ssize_t n_words = judge.n_words, k, w, best_test
-    cdef uint64_t *before = work
-    cdef uint64_t *after
+    """Drop tests of one rule; `work` has room for three masks.
+
+    Without a test, a rule covers the rows that pass all tests and those that fail this one alone: rows that fail one
+    test only are found once for all tests.
+    """
+    cdef Py_ssize_t n_words = judge.n_words, k, w, e, n_single, best_test
+    cdef uint64_t *failed = work                # at least one test
+    cdef uint64_t *twice = work + n_words       # at least two
+    cdef int64_t *place = <int64_t *> work + 2 * n_words
+    cdef uint64_t fails
     cdef const uint64_t *mask
+    cdef double covered, good, more, more_good
     cdef Worth worth, best, tried
-    cdef bint first = True
     worth.score, worth.covered = -INFINITY, 0
     for k in range(n_tests):
         kept[k] = 1
     while True:
-        for w in range(n_words):            # suffix k + 1: rows that pass the tests kept from k on
-            before[w] = work[(n_tests + 1) * n_words + w] = all_rows[w]
-        for k in range(n_tests - 1, -1, -1):
-            after, mask = work + (k + 1) * n_words, masks + ids[k] * n_words
-            for w in range(n_words):
-                after[w] = after[n_words + w] & mask[w] if kept[k] else after[n_words + w]
-        if first:
-            worth, first = worth_of(judge, work + n_words, NULL, code, losses), False
+        memset(work, 0, 2 * n_words * sizeof(uint64_t))
+        for k in range(n_tests):
+            if kept[k]:
+                mask = masks + ids[k] * n_words
+                for w in range(n_words):
+                    fails = ~mask[w]
+                    twice[w] |= failed[w] & fails
+                    failed[w] |= fails
+        covered, good, n_single = 0, 0, 0
+        for w in range(n_words):
+            fails = ~failed[w] & all_rows[w]
+            if fails != 0:
+                add_rows(judge, fails, w, code, losses, &covered, &good)
+            fails = failed[w] & ~twice[w] & all_rows[w]
+            if fails != 0:                      # from here on packed: the words with rows that fail one test
+                failed[n_single], place[n_single] = fails, w
+                n_single += 1
+        worth = worth_of(judge, covered, good)
         best.score, best.covered, best_test = -INFINITY, -1, -1
         for k in range(n_tests):
             if not kept[k]:
                 continue
-            tried = worth_of(judge, before, work + (k + 2) * n_words, code, losses)
+            mask, more, more_good = masks + ids[k] * n_words, covered, good
+            for e in range(n_single):
+                fails = failed[e] & ~mask[place[e]]
+                if fails != 0:
+                    add_rows(judge, fails, place[e], code, losses, &more, &more_good)
+            tried = worth_of(judge, more, more_good)
             if is_better(&tried, &best):
                 best, best_test = tried, k
-            mask = masks + ids[k] * n_words
-            for w in range(n_words):
-                before[w] &= mask[w]
         if best_test < 0 or best.score < worth.score:
             return worth
-        kept[best_test], worth = 0, best
+        kept[best_test] = 0
 
 
 def simplify(const uint64_t[:, ::1] masks, const int64_t[::1] start, const int64_t[::1] ids, Py_ssize_t n,
@@ -151,7 +168,7 @@ def simplify(const uint64_t[:, ::1] masks, const int64_t[::1] start, const int64
     `confidence` above 0 asks for the pessimistic estimate, with `deviate` the normal deviate of it.
     """
     cdef Judge judge
-    cdef Py_ssize_t n_rules = start.shape[0] - 1, longest = 0, r, w, first = 0, last, step = n_threads, room
+    cdef Py_ssize_t n_rules = start.shape[0] - 1, r, w, first = 0, last, step = 16 * n_threads, room
     cdef uint64_t *work
     cdef double *losses = NULL
     cdef uint64_t *all_rows
@@ -169,9 +186,7 @@ def simplify(const uint64_t[:, ::1] masks, const int64_t[::1] start, const int64
         raise ValueError("the shapes of the rules, the rows and the masks do not agree")
     if n_rules == 0:
         return
-    for r in range(n_rules):
-        longest = max(longest, start[r + 1] - start[r])
-    room = (longest + 2) * judge.n_words
+    room = 3 * judge.n_words
     work = <uint64_t *> malloc((n_threads * room + judge.n_words) * sizeof(uint64_t))
     if judge.n_targets > 0:
         losses = <double *> malloc(n_threads * n * sizeof(double))

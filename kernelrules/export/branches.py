@@ -107,5 +107,5 @@ class NamedTree:
     def figures(self, leaf: int) -> str:
         """How many rows came to a leaf, and for classes the share that has the one predicted."""
         tree = self.tree
-        rows = number_text(float(tree.n_samples[leaf]), error=1e-4)
+        rows = number_text(float(tree.n_samples[leaf]), digits=5)
         return rows if tree.classes is None else f"{rows}, {tree.value[leaf].max():.2f}"

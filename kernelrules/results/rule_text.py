@@ -13,25 +13,19 @@ import numpy as np
 
 __all__ = ["condition_text", "condition_texts", "list_text", "number_text", "prediction_text", "rule_text"]
 
-_ROUNDING = 1e-9  # relative: halfway points of numbers with up to eight digits have no other error
-_SHORT = 1e-6  # of predictions, which nothing is compared with
+_DIGITS = 10  # halfway points of numbers with up to eight digits have no more; the rest is rounding
+_FEWER_DIGITS = 6  # of predictions, which nothing is compared with
 _UNSEEN = -1
 
 
-def number_text(number: float, *, exact: bool = False, error: float = _ROUNDING) -> str:
-    """The shortest decimal that is the number up to a relative error; with `exact` the number itself."""
+def number_text(number: float, *, exact: bool = False, digits: int = _DIGITS) -> str:
+    """The number to so many digits, and at least to one after the point; with `exact` the number itself."""
     number = float(number)
-    if not math.isfinite(number):
-        return str(number)
-    if number == int(number) and abs(number) < 1e15:
-        return str(int(number))
-    if exact:
-        return repr(number)
-    for digits in range(1, 17):
-        text = f"{number:.{digits}g}"
-        if abs(float(text) - number) <= error * abs(number):
-            return repr(float(text))
-    return repr(number)
+    before_point = len(str(int(abs(number)))) if abs(number) < 1e15 else 17
+    rounded = number if exact else float(f"{number:.{max(digits, before_point + 1)}g}")
+    if math.isfinite(rounded):
+        number = rounded
+    return str(int(number)) if abs(number) < 1e15 and number == int(number) else repr(number)
 
 
 def condition_text(condition: Any, rules: Any, *, exact: bool = False) -> str:
@@ -51,6 +45,8 @@ def condition_text(condition: Any, rules: Any, *, exact: bool = False) -> str:
 
 def _interval_text(name: str, low: float, high: float, *, exact: bool) -> str:
     below, above = number_text(low, exact=exact), number_text(high, exact=exact)
+    if below == above and low < high:
+        below, above = number_text(low, exact=True), number_text(high, exact=True)
     if low == -math.inf:
         return f"{name} ≤ {above}"
     if high == math.inf:
@@ -85,8 +81,8 @@ def prediction_text(prediction: Any, rules: Any, *, exact: bool = False) -> str:
         names = rules.class_names
         return str(prediction) if names is None or len(place) == 0 else names[place[0]]
     if np.ndim(prediction):
-        return f"({', '.join(number_text(number, exact=exact, error=_SHORT) for number in prediction)})"
-    return number_text(prediction, exact=exact, error=_SHORT)
+        return f"({', '.join(number_text(number, exact=exact, digits=_FEWER_DIGITS) for number in prediction)})"
+    return number_text(prediction, exact=exact, digits=_FEWER_DIGITS)
 
 
 def rule_text(rule: Any, rules: Any, *, exact: bool = False) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from kernelrules import check
 from kernelrules.results import Condition, Rule, RuleList
 from kernelrules.rules.matching import require_rules
 
@@ -98,6 +99,8 @@ class _Boxes:
 
     def __init__(self, rules: list[Rule], rs: RuleList) -> None:
         shape = (len(rules), rs.n_features)
+        n_levels = sum(len(named) + 1 for named in rs.levels if named is not None)
+        check.fits_memory((len(rules), 17 * rs.n_features + n_levels), np.uint8, "what the rules cover")
         self.low, self.high = np.full(shape, -np.inf), np.full(shape, np.inf)
         self.missing = np.ones(shape, dtype=bool)
         self.levels = {

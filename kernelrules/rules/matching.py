@@ -6,7 +6,7 @@ What was made of a list is kept as long as the list lives.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -33,6 +33,7 @@ __all__ = [
 
 _NANOSECONDS_A_STEP = 1.0  # of one row, down one level
 _NANOSECONDS_A_TEST = 2.0  # of one row
+_LIMITS_WORTH_SORTING = 32  # of one column
 
 
 def require_rules(rs: Any) -> RuleList:
@@ -48,6 +49,7 @@ class Tests:
 
     start: np.ndarray
     ids: np.ndarray
+    distinct: list[Condition]
     n_levels: np.ndarray
     compiled: match.Tests
 
@@ -72,13 +74,16 @@ def compiled_tests(rules: tuple[tuple[Condition, ...], ...], levels: tuple[Any, 
         flags,
         n_levels,
     )
-    return Tests(np.array(start, dtype=np.int64), np.array(ids, dtype=np.int64), n_levels, compiled)
+    return Tests(np.array(start, dtype=np.int64), np.array(ids, dtype=np.int64), distinct, n_levels, compiled)
 
 
 def halves(condition: Condition) -> tuple[Condition, ...]:
     """The two limits of an interval, each by itself."""
     if condition.categories is None and -np.inf < condition.low < condition.high < np.inf:
-        return replace(condition, high=np.inf), replace(condition, low=-np.inf)
+        column, missing = condition.feature, condition.missing
+        return Condition(column, low=condition.low, missing=missing), Condition(
+            column, high=condition.high, missing=missing
+        )
     return (condition,)
 
 
@@ -154,6 +159,39 @@ def prediction_codes(rs: RuleList) -> np.ndarray:
             raise ValueError(f"{which} predicts {prediction!r}, which is none of the classes")
         found.append(code[plain])
     return np.array(found, dtype=np.int64)
+
+
+def masks_of(tests: Tests, x: np.ndarray, threads: int) -> np.ndarray:
+    """For each distinct test the rows that pass it, 64 in a word.
+
+    Of columns that many limits are asked of the rows are sorted: then each limit costs a few words.
+    """
+    shape = (len(tests.distinct), -(-len(x) // 64))
+    check.fits_memory(shape, np.uint64, "which rows pass which conditions")
+    masks = np.empty(shape, dtype=np.uint64)
+    by_column: dict[int, list[tuple[float, int]]] = {}
+    others = []
+    for number, condition in enumerate(tests.distinct):
+        one_limit = (condition.low > -np.inf) != (condition.high < np.inf)
+        if one_limit and condition.categories is None and np.isfinite(max(condition.low, -condition.high)):
+            limit = condition.low if condition.low > -np.inf else condition.high
+            by_column.setdefault(condition.feature, []).append((limit, number))
+        else:
+            others.append(number)
+    for column, limits in by_column.items():
+        if len(limits) < _LIMITS_WORTH_SORTING:
+            others += [number for _, number in limits]
+            continue
+        limits.sort()
+        values = x[:, column].astype(np.float64)
+        order = np.argsort(values, kind="stable")  # NaN last
+        n_known = len(x) - int(np.isnan(values).sum())
+        below = np.searchsorted(values[order[:n_known]], [limit for limit, _ in limits], side="right")
+        numbers = np.array([number for _, number in limits], dtype=np.int64)
+        match.fill_thresholds(tests.compiled, numbers, below, order, n_known, masks)
+    chosen = np.array(sorted(others), dtype=np.int64)
+    match.fill_masks(tests.compiled, chosen, x, masks, parallel.enough_threads(threads, 64 * len(chosen) * shape[1]))
+    return masks
 
 
 class Matcher:

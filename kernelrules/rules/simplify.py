@@ -9,17 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
 
 from kernelrules import check, parallel
-from kernelrules.core import match
 from kernelrules.core import simplify as core
 from kernelrules.results import Condition, Rule, RuleList
-from kernelrules.rules.matching import compiled_tests, halves, prediction_codes, read_rows, require_rules
+from kernelrules.rules.matching import compiled_tests, halves, masks_of, prediction_codes, read_rows, require_rules
 from kernelrules.rules.sparse import narrowed, widened
 
 __all__ = ["simplify"]
@@ -111,7 +109,7 @@ def simplify(
     short, X_val, used = narrowed(rs, X_val)
     data = _read(short, X_val, y_val, sample_weight, method)
     judged = _judged(short, data, level if method == "pessimistic" else 0.0, threads, tick)
-    return widened(_as_list(short, judged, data, threads), rs, used)
+    return widened(_as_list(short, judged, data), rs, used)
 
 
 def _confidence(confidence: Any) -> float:
@@ -153,7 +151,7 @@ def _targets(y: Any, n: int, n_outputs: int) -> np.ndarray:
 # ---- conditions dropped -----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Judged:
     """A rule with what is left of its conditions."""
 
@@ -161,6 +159,7 @@ class _Judged:
     prediction: Any
     score: float
     covered: float
+    holds: np.ndarray  # for which rows, as bits
 
 
 def _together(parts: list[Condition]) -> tuple[Condition, ...]:
@@ -179,16 +178,13 @@ def _judged(rs: RuleList, data: _Data, confidence: float, threads: int, tick: An
     parts = tuple(tuple(part for c in rule.conditions for part in halves(c)) for rule in rs.rules)
     tests = compiled_tests(parts, rs.levels, merge=False)
     n, n_rules = len(data.x), len(rs.rules)
-    shape = (tests.compiled.n, -(-n // 64))
-    check.fits_memory(shape, np.uint64, "which rows pass which conditions")
-    masks = np.empty(shape, dtype=np.uint64)
-    match.fill_masks(tests.compiled, data.x, masks, parallel.enough_threads(threads, 64 * masks.size))
+    masks = masks_of(tests, data.x, threads)
     classes = codes = predictions = None
     if rs.classes is not None:
         classes, codes = _rows_of_classes(data.codes, len(rs.classes)), prediction_codes(rs)
     else:
         predictions = np.array([rule.prediction for rule in rs.rules], dtype=np.float64).reshape(n_rules, -1)
-    threads = parallel.enough_threads(threads, int((np.diff(tests.start) ** 2).sum()) * shape[1])
+    threads = parallel.enough_threads(threads, int((np.diff(tests.start) ** 2).sum()) * masks.shape[1])
     kept = np.empty(len(tests.ids), dtype=np.uint8)
     score, covered = np.empty(n_rules), np.empty(n_rules)
     core.simplify(
@@ -198,9 +194,10 @@ def _judged(rs: RuleList, data: _Data, confidence: float, threads: int, tick: An
     )  # fmt: skip
     found = []
     for place, rule in enumerate(rs.rules):
-        here = kept[tests.start[place] : tests.start[place + 1]]
-        left = _together([part for part, keep in zip(parts[place], here, strict=True) if keep])
-        found.append(_Judged(left, rule.prediction, float(score[place]), float(covered[place])))
+        here = slice(tests.start[place], tests.start[place + 1])
+        left = _together([part for part, keep in zip(parts[place], kept[here], strict=True) if keep])
+        holds = np.bitwise_and.reduce(masks[tests.ids[here][kept[here] == 1]], axis=0)
+        found.append(_Judged(left, rule.prediction, float(score[place]), float(covered[place]), holds))
     return found
 
 
@@ -215,7 +212,7 @@ def _rows_of_classes(codes: np.ndarray, n_classes: int) -> np.ndarray:
 # ---- the list ---------------------------------------------------------------------------------------------------
 
 
-def _as_list(rs: RuleList, judged: list[_Judged], data: _Data, threads: int) -> RuleList:
+def _as_list(rs: RuleList, judged: list[_Judged], data: _Data) -> RuleList:
     """The rules in order of their worth, without those that the list does not need, and a default for the rest."""
     order = sorted(range(len(judged)), key=lambda i: (-judged[i].score, -judged[i].covered, i))
     chosen: dict[frozenset[Condition], _Judged] = {}
@@ -224,13 +221,14 @@ def _as_list(rs: RuleList, judged: list[_Judged], data: _Data, threads: int) -> 
             break  # it always holds: no rule after it counts, and the default is chosen better
         chosen.setdefault(frozenset(judged[i].conditions), judged[i])
     listed = list(chosen.values())
-    holds = _holding(listed, rs, data, threads)
-    default = _default(rs, data, ~_any_of(holds, len(data.x)))
-    kept = _needed(listed, holds, default, rs, data)
     left, found = np.ones(len(data.x), dtype=bool), []
-    for i in kept:
-        here = left & _unpacked(holds[i], len(left))
-        found.append(_with_statistics(listed[i], rs, data, here))
+    for rule in listed:
+        left &= ~_unpacked(rule.holds, len(left))
+    default = _default(rs, data, left)
+    left[:] = True
+    for rule in _needed(listed, default, rs, data):
+        here = left & _unpacked(rule.holds, len(left))
+        found.append(_with_statistics(rule, rs, data, here))
         left &= ~here
     return replace(
         rs, rules=tuple(found), default=default, default_shares=_shares(rs, data, left), ordered=True, complete=False,
@@ -238,56 +236,38 @@ def _as_list(rs: RuleList, judged: list[_Judged], data: _Data, threads: int) -> 
     )  # fmt: skip
 
 
-def _holding(listed: list[_Judged], rs: RuleList, data: _Data, threads: int) -> np.ndarray:
-    """For each rule the rows that it holds for, as bits."""
-    tests = compiled_tests(tuple(rule.conditions for rule in listed), rs.levels)
-    n_words = -(-len(data.x) // 64)
-    check.fits_memory((tests.compiled.n + len(listed), n_words), np.uint64, "which rows which rules hold for")
-    masks = np.empty((tests.compiled.n, n_words), dtype=np.uint64)
-    match.fill_masks(tests.compiled, data.x, masks, parallel.enough_threads(threads, 64 * masks.size))
-    holds = np.empty((len(listed), n_words), dtype="<u8")
-    for i, (first, last) in enumerate(pairwise(tests.start.tolist())):
-        np.bitwise_and.reduce(masks[tests.ids[first:last]], axis=0, out=holds[i])
-    return holds
-
-
 def _unpacked(bits: np.ndarray, n: int) -> np.ndarray:
     """Bits of n rows as booleans."""
-    return np.unpackbits(bits.view(np.uint8), count=n, bitorder="little").view(bool)
+    return np.unpackbits(bits.astype("<u8", copy=False).view(np.uint8), count=n, bitorder="little").view(bool)
 
 
-def _any_of(holds: np.ndarray, n: int) -> np.ndarray:
-    return _unpacked(np.bitwise_or.reduce(holds, axis=0), n)
-
-
-def _needed(listed: list[_Judged], holds: np.ndarray, default: Any, rs: RuleList, data: _Data) -> list[int]:
+def _needed(listed: list[_Judged], default: Any, rs: RuleList, data: _Data) -> list[_Judged]:
     """Rules whose removal would raise the loss of the list, the others left out from the last on, again until all are
     needed."""
-    n, kept = len(data.x), list(range(len(listed)))
+    n, kept = len(data.x), listed
     while True:
-        loss = _losses(default, rs, data)  # of every row, if only the rules looked at so far were there
-        reached, left = {}, np.ones(n, dtype=bool)
-        for i in kept:
-            here = left & _unpacked(holds[i], n)
-            reached[i] = np.flatnonzero(here)
+        reached, left = [], np.ones(n, dtype=bool)
+        for rule in kept:
+            here = left & _unpacked(rule.holds, n)
+            reached.append(np.flatnonzero(here))
             left &= ~here
+        loss = _losses(default, rs, data, slice(None))  # of every row, if only the rules kept so far were there
         still = []
-        for i in reversed(kept):
-            own = _losses(listed[i].prediction, rs, data)
-            rows = reached[i]
-            if own[rows].sum() < loss[rows].sum():
-                still.append(i)
-                loss = np.where(_unpacked(holds[i], n), own, loss)
+        for rule, rows in zip(reversed(kept), reversed(reached), strict=True):
+            if _losses(rule.prediction, rs, data, rows).sum() < loss[rows].sum():
+                still.append(rule)
+                held = np.flatnonzero(_unpacked(rule.holds, n))
+                loss[held] = _losses(rule.prediction, rs, data, held)
         if len(still) == len(kept):
             return kept
         kept = still[::-1]
 
 
-def _losses(prediction: Any, rs: RuleList, data: _Data) -> np.ndarray:
-    """Weighted loss of each row if this is predicted: 0 or 1, or the squared error."""
+def _losses(prediction: Any, rs: RuleList, data: _Data, rows: Any) -> np.ndarray:
+    """Weighted loss of some rows if this is predicted: 0 or 1, or the squared error."""
     if rs.classes is not None:
-        return data.weights * (data.codes != np.flatnonzero(rs.classes == prediction)[0])
-    return data.weights * ((data.targets - prediction) ** 2).sum(axis=1)
+        return data.weights[rows] * (data.codes[rows] != np.flatnonzero(rs.classes == prediction)[0])
+    return data.weights[rows] * ((data.targets[rows] - prediction) ** 2).sum(axis=1)
 
 
 def _default(rs: RuleList, data: _Data, rows: np.ndarray) -> Any:

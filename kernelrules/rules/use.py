@@ -10,7 +10,7 @@ import numpy as np
 from kernelrules import check, parallel
 from kernelrules.core import match
 from kernelrules.results import Coverage, RuleList
-from kernelrules.rules.matching import compiled_tests, halves, matcher_of, read_rows, require_rules
+from kernelrules.rules.matching import compiled_tests, halves, masks_of, matcher_of, read_rows, require_rules
 from kernelrules.rules.sparse import narrowed
 
 __all__ = ["coverage", "predict", "predict_proba"]
@@ -188,7 +188,5 @@ def _rows_held(rs: RuleList, x: np.ndarray, threads: int) -> np.ndarray:
     counts = np.zeros(len(rs), dtype=np.int64)
     for first in range(0, len(x), _ROWS_AT_A_TIME):
         some = x[first : first + _ROWS_AT_A_TIME]
-        masks = np.empty((tests.compiled.n, -(-len(some) // 64)), dtype=np.uint64)
-        match.fill_masks(tests.compiled, some, masks, parallel.enough_threads(threads, 64 * masks.size))
-        match.count_rows(masks, tests.start, tests.ids, len(some), counts)
+        match.count_rows(masks_of(tests, some, threads), tests.start, tests.ids, len(some), counts)
     return counts

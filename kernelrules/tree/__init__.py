@@ -5,7 +5,7 @@ using.py     predict, predict_proba, apply,               column_scan.py  its sp
              decision_path, importance                    impurities.py   its criteria
 columns.py   what users pass in, as numbers               directions.py   of oblique splits
 leaves.py    medians and linear models of leaves          medians.py      of many stretches of rows
-                                                          problem.py      data and settings of a grower
+paths.py     the ways to leaves as conditions             problem.py      data and settings of a grower
 """
 
 from kernelrules.results import Surrogates, Tree

@@ -275,6 +275,8 @@ def _encoded_again(tree: Tree, columns: list[_Column], unseen: str) -> np.ndarra
 
 def _codes_of(column: _Column, levels: np.ndarray, unseen: str, tree: Any) -> np.ndarray:
     """Codes of the tree's levels, -1 for values that are none of them."""
+    if unseen != "error" and column.numbers is not None and len(levels) and _ascend(levels):
+        return _places_of(column.numbers, levels)
     here, levels_here = column.as_codes()
     known = "the tree's categories" if isinstance(tree, Tree) else "the rules' categories"
     if len(levels_here) and len(levels) and _numbers_and_strings(levels, levels_here):
@@ -288,6 +290,20 @@ def _codes_of(column: _Column, levels: np.ndarray, unseen: str, tree: Any) -> np
         row = int(np.argmax(codes == -1))
         value = levels_here.tolist()[int(here[row])]
         raise ValueError(f"{column.label} holds {value!r} at row {row}, which is none of {known}")
+    return codes
+
+
+def _ascend(levels: np.ndarray) -> bool:
+    """Whether they are numbers in ascending order, as they are but for a data frame's own order."""
+    return levels.dtype.kind in "fiu" and bool((levels[:-1] < levels[1:]).all())
+
+
+def _places_of(numbers: np.ndarray, levels: np.ndarray) -> np.ndarray:
+    """Codes of numbers among ascending ones, -1 for others; NaN stays. Sorting the numbers would take far longer."""
+    places = np.minimum(np.searchsorted(levels, numbers), len(levels) - 1)
+    codes = np.where(levels[places] == numbers, places, -1).astype(np.float64)
+    if numbers.dtype.kind == "f":
+        codes[np.isnan(numbers)] = np.nan
     return codes
 
 
