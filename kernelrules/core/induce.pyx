@@ -6,9 +6,9 @@ gain (FOIL's, in bits, with Laplace's 1 as in Weka's JRip) is
     p · (log2 (p + 1) / (t + 1)  -  log2 (P + 1) / (T + 1)).
 
 Growing ends where none gains, or the best keeps too few positive rows. Conditions are x <= c and x > c for numbers and
-x = level for categories; a missing value satisfies none of these, but on request the condition that it is missing. Of
-equal ones the lowest column counts, then the lowest threshold or level, then <= before >, then missing. A threshold between rows of positive class only, or of the others only, has a
-better one beside it, if there is one, and is then not looked at.
+x = level for categories, which a missing value does not satisfy, and on request that it is missing. Of equal ones the
+lowest column counts, then the lowest threshold or level, then <= before >, then missing. A threshold between rows of
+positive class only, or of the others only, has a better one beside it, if there is one, and is then not looked at.
 
     entries    of every column, in ascending order, are filtered by the rows that are covered, as these become fewer
     groups     of equal values come from one run through them; that of the usual value is what is left of all rows
