@@ -520,6 +520,19 @@ def test_weights_of_any_size(scale):
     assert all(np.isfinite(rule.weight) and rule.n > 0 for rule in found)
 
 
+def test_many_rows_are_tried_once():
+    """As the state of the generator tells afterwards."""
+    X, y = problem(10_001)
+
+    def drawn(n, **options):
+        rng = np.random.default_rng(0)
+        rules.induce(X[:n], y[:n], rng=rng, **options)
+        return rng.random()
+
+    assert drawn(10_001) == drawn(10_001, tries=1)
+    assert drawn(10_000) == drawn(10_000, tries=3) != drawn(10_000, tries=1)
+
+
 def test_limits():
     X, y = problem(800, seed=2)
     free = rules.induce(X, y, rng=0)

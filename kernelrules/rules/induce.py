@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ _MISSING = ("fail", "extra", "error")
 _NO_LIMIT = 1 << 15  # of conditions and rules; conditions are counted in two bytes
 _MOST_ROWS = (1 << 31) - 1
 _NANOSECONDS = 30.0  # to sort an entry
+_N_TRIES, _MANY_ROWS = 3, 10_000  # where this is not given: so many tries, but one for more rows
 _PRECISION = 52  # bits of a sum of weights
 
 
@@ -33,7 +35,7 @@ def induce(
     grow_share: float = 2 / 3,
     optimise: int = 2,
     variants: int = 1,
-    tries: int = 3,
+    tries: int | None = None,
     min_margin: float = 1.0,
     min_weight: float = 2.0,
     max_rules: int | None = None,
@@ -69,9 +71,9 @@ def induce(
         Rounds of optimisation.
     variants : int
         Pruned replacements and revisions of a rule that are tried in a round, each with rows dealt anew.
-    tries : int
+    tries : int, optional
         Lists of rules of a class that are learned, each with rows dealt anew; that of the shortest description is
-        taken. RIPPER has one.
+        taken. RIPPER has one. Default 3; 1 for more than 10 000 rows, where less depends on how they are dealt.
     min_margin : float
         A rule stays after a round only if its right answers outnumber the wrong ones by more than so many standard
         deviations of a fair coin, √(right + wrong). 0 is RIPPER: more right than wrong. Lower it to find more of a rare
@@ -118,7 +120,7 @@ def induce(
         grow_share=_share(grow_share),
         optimise=check.whole(optimise, "optimise", 0),
         variants=check.whole(variants, "variants", 1),
-        tries=check.whole(tries, "tries", 1),
+        tries=_N_TRIES if tries is None else check.whole(tries, "tries", 1),
         min_margin=_at_least_zero(min_margin, "min_margin"),
         min_weight=_at_least_zero(min_weight, "min_weight"),
         max_rules=_limit(max_rules, "max_rules", 0),
@@ -138,6 +140,8 @@ def induce(
     called = tuple(str(label) for label in classes)
     if class_names is not None:
         called = check.names(class_names, len(classes), "class_names", "classes")
+    if tries is None and table.n_rows > _MANY_ROWS:
+        options = replace(options, tries=1)
     data = _data(table, codes, len(classes), weights, missing == "extra", threads)
     found = _learned(data, options, draws, tick)
     rules, default, default_shares = _as_rules(data, classes, found, table.n_levels)
