@@ -1,8 +1,8 @@
 """Rule learners side by side: part of peers.py, which says how it measures.
 
 Learning from all rows: rules.induce against Weka's JRip (by its own account of the time, the best of its runs) and
-wittgenstein's RIPPER, on spam (4601 rows) and adult (32 561 rows, which JRip takes most of a minute for; wittgenstein
-is given 3000 of them, and so are we next to it). Data are frames with categories; what a library makes of them before
+wittgenstein's RIPPER, on spam (4601 rows) and adult (32 561 rows; wittgenstein is given 3000 of them, and so are we
+next to it). Data are frames with categories; what a library makes of them before
 it learns is included, but for Weka.
 
 Ten folds: accuracy / rules / conditions / median seconds of a fit, the same folds for all, on six tables; "mean" is of
