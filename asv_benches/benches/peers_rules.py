@@ -2,8 +2,7 @@
 
 Learning from all rows: rules.induce against Weka's JRip (by its own account of the time, the best of its runs) and
 wittgenstein's RIPPER, on spam (4601 rows) and adult (32 561 rows; wittgenstein is given 3000 of them, and so are we
-next to it). Data are frames with categories; what a library makes of them before
-it learns is included, but for Weka.
+next to it). Data are frames with categories; what a library makes of them before it learns is included, but for Weka.
 
 Ten folds: accuracy / rules / conditions / median seconds of a fit, the same folds for all, on six tables; "mean" is of
 the six. A condition 2 < x <= 4 counts as two; of a tree every leaf is a rule, with the splits on the way to it.
