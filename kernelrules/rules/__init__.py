@@ -5,11 +5,13 @@ simplify.py        simplify: conditions dropped, by a validation set or a pessim
 decision_list.py   decision_list: the same answers from an ordered list with fewer conditions
 use.py             predict, predict_proba, coverage
 matching.py        a rule list as the core reads it; sparse.py: the columns that it asks for
+induce.py          induce: a list learned from data, by RIPPER; ripper.py: the rules of one class
 """
 
 from kernelrules.results import Condition, Coverage, Rule, RuleList
 from kernelrules.rules.decision_list import decision_list
 from kernelrules.rules.extract import extract
+from kernelrules.rules.induce import induce
 from kernelrules.rules.simplify import simplify
 from kernelrules.rules.use import coverage, predict, predict_proba
 
@@ -21,6 +23,7 @@ __all__ = [
     "coverage",
     "decision_list",
     "extract",
+    "induce",
     "predict",
     "predict_proba",
     "simplify",

@@ -1,0 +1,273 @@
+"""Rule learners side by side: each learns from some rows, predicts others, tells its size and time.
+
+    learner(train, test) -> Outcome, or None where its library is not installed
+
+Everybody gets the same rows. Weka's JRip reads them as ARFF in a process of its own and tells the time of learning
+itself, without Java's start and reading. wittgenstein is for two classes (the rarer is learned) and gets a data frame;
+imodels wants numbers: categories are one column a level, with 1 where a row has it; missing ones have none.
+"""
+
+import functools
+import math
+import re
+import shutil
+import subprocess
+import tempfile
+import time
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from ._common import require
+from ._peers import OURS
+
+WEKA = Path("/usr/share/java/weka.jar")
+JAVA = ("java", "-Xmx2g", "-cp", str(WEKA))
+JRIP, J48, WITTGENSTEIN, FIGS, BOOSTED = "JRip", "J48", "wittgenstein", "imodels FIGS", "imodels BoostedRules"
+TREE, PRUNED, SIMPLIFIED = "our tree", "our pruned tree", "our simplified rules"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Accuracy on the test rows, rules, conditions, and seconds of learning."""
+
+    accuracy: float
+    n_rules: int
+    n_conditions: int
+    seconds: float
+
+
+def timed(call):
+    """What it gives, and seconds."""
+    start = time.perf_counter()
+    result = call()
+    return result, time.perf_counter() - start
+
+
+# ---- ours -------------------------------------------------------------------------------------------------------
+
+
+def ours(train, test, **options):
+    """rules.induce, with limits of one column counted one by one, as the others do."""
+    rules = require("rules", "induce")
+    found, seconds = timed(lambda: rules.induce(train.X, train.y, rng=0, **options))
+    hit = rules.predict(found, test.X) == test.y
+    return Outcome(float(hit.mean()), len(found), n_tests(found), seconds)
+
+
+def n_tests(found):
+    """Conditions of a list; 2 < x <= 4 counts as two."""
+    return sum(
+        1 if condition.categories is not None else math.isfinite(condition.low) + math.isfinite(condition.high)
+        for rule in found
+        for condition in rule.conditions
+    )
+
+
+def our_tree(train, test):
+    """tree.grow to the end; rules are its leaves."""
+    grow = require("tree", "grow").grow
+    return of_tree(test, *timed(lambda: grow(train.X, train.y)))
+
+
+def our_pruned_tree(train, test):
+    """prune.cross_validate with ten folds and the one-standard-error rule; None in a version without it."""
+    try:
+        prune = require("prune", "cross_validate")
+    except NotImplementedError:
+        return None
+    return of_tree(test, *timed(lambda: prune.cross_validate(train.X, train.y, rng=0).tree))
+
+
+def of_tree(test, grown, seconds):
+    """The outcome of a tree; conditions are the splits on the ways to its leaves."""
+    hit = require("tree", "predict").predict(grown, test.X) == test.y
+    depth = np.zeros(grown.n_nodes, dtype=int)
+    for node in np.flatnonzero(grown.left >= 0):  # parents come before their children
+        depth[[grown.left[node], grown.right[node]]] = depth[node] + 1
+    return Outcome(float(hit.mean()), grown.n_leaves, int(depth[grown.left < 0].sum()), seconds)
+
+
+def our_simplified_rules(train, test):
+    """The rules of a tree, simplified by a pessimistic estimate."""
+    rules, grow = require("rules", "extract", "simplify"), require("tree", "grow").grow
+
+    def learn():
+        return rules.simplify(rules.extract(grow(train.X, train.y)), train.X, train.y, method="pessimistic")
+
+    found, seconds = timed(learn)
+    hit = rules.predict(found, test.X) == test.y
+    return Outcome(float(hit.mean()), len(found), n_tests(found), seconds)
+
+
+# ---- Weka -------------------------------------------------------------------------------------------------------
+
+
+@functools.cache
+def has_weka():
+    """Whether Java and Weka are there."""
+    return WEKA.exists() and shutil.which("java") is not None
+
+
+def quoted(text):
+    """As ARFF wants it."""
+    return "'" + str(text).replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def write_arff(data, path, classes):
+    """The rows as ARFF, the class last."""
+    lines = ["@relation data"]
+    cells = []
+    for column in data.X.columns:
+        series = data.X[column]
+        if str(series.dtype) == "category":
+            kind = "{" + ",".join(quoted(level) for level in series.cat.categories) + "}"
+            names = [quoted(level) for level in series.cat.categories]
+            cells.append([names[code] if code >= 0 else "?" for code in series.cat.codes])
+        else:
+            kind = "numeric"
+            cells.append(["?" if value != value else repr(value) for value in series.tolist()])
+        lines.append(f"@attribute {quoted(column)} {kind}")
+    lines.append("@attribute 'class to learn' {" + ",".join(map(quoted, classes)) + "}")
+    cells.append([quoted(label) for label in data.y])
+    lines.append("@data")
+    lines += [",".join(row) for row in zip(*cells, strict=True)]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def jrip(train, test, seed=1):
+    """Weka's JRip with its defaults."""
+    return read_jrip(weka(train, test, "weka.classifiers.rules.JRip", "-S", str(seed))) if has_weka() else None
+
+
+def j48(train, test):
+    """Weka's J48, a C4.5 tree, pruned by its defaults."""
+    return read_j48(weka(train, test, "weka.classifiers.trees.J48")) if has_weka() else None
+
+
+def weka(train, test, *classifier):
+    """What a classifier of Weka prints."""
+    with tempfile.TemporaryDirectory() as folder:
+        classes = sorted(set(train.y) | set(test.y))
+        files = [Path(folder, name) for name in ("train.arff", "test.arff")]
+        for data, file in zip((train, test), files, strict=True):
+            write_arff(data, file, classes)
+        done = subprocess.run(
+            [*JAVA, *classifier, "-t", str(files[0]), "-T", str(files[1])],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    return done.stdout
+
+
+def read_jrip(text):
+    """What JRip prints, as an outcome."""
+    rules = [line for line in text.splitlines() if "=> class to learn=" in line]
+    asked = [line.split("=> class to learn=")[0].strip() for line in rules]
+    conditions = sum(text.count(") and (") + 1 for text in asked if text)
+    accuracy, seconds = accuracy_and_seconds(text)
+    return Outcome(accuracy, len(rules) - 1, conditions, seconds)
+
+
+def read_j48(text):
+    """What J48 prints, as an outcome: leaves, and the tests on the ways to them."""
+    leaves = re.findall(r"^((?:\|   )*)\S.*: \S+ \([\d./]+\)$", text.split("Number of Leaves")[0], flags=re.M)
+    accuracy, seconds = accuracy_and_seconds(text)
+    return Outcome(accuracy, max(len(leaves), 1), sum(len(bars) // 4 + 1 for bars in leaves), seconds)
+
+
+def accuracy_and_seconds(text):
+    """On the test rows, and of learning, from what Weka prints."""
+    seconds = re.search(r"Time taken to build model: ([\d.]+)", text)
+    tested = re.search(r"=== Error on test data ===.*?Correctly Classified Instances\s+\S+\s+([\d.]+)\s*%", text, re.S)
+    return float(tested[1]) / 100, float(seconds[1])
+
+
+# ---- wittgenstein -----------------------------------------------------------------------------------------------
+
+
+def wittgenstein(train, test):
+    """RIPPER of wittgenstein, of the rarer class."""
+    try:
+        import wittgenstein as peer
+    except ModuleNotFoundError:
+        return None
+    labels, counts = np.unique(train.y, return_counts=True)
+    rare = labels[counts.argmin()]
+    frame, others = as_objects(train.X), as_objects(test.X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        learner = peer.RIPPER(random_state=0)
+        _, seconds = timed(lambda: learner.fit(frame, y=list(train.y == rare), pos_class=True))
+        said = np.asarray(learner.predict(others), dtype=bool)
+    hit = said == (test.y == rare)
+    return Outcome(float(hit.mean()), len(learner.ruleset_.rules), learner.ruleset_.count_conds(), seconds)
+
+
+def as_objects(X):
+    """Missing categories as a level of their own: wittgenstein knows no others."""
+    frame = X.copy()
+    for column in frame.columns:
+        if str(frame[column].dtype) == "category":
+            frame[column] = frame[column].astype(object).where(frame[column].notna(), "missing").astype(str)
+    return frame
+
+
+# ---- imodels ----------------------------------------------------------------------------------------------------
+
+
+def as_numbers(train, test):
+    """Both as numbers: a column for every level, 1 where a row has it; missing numbers are the mean."""
+    import pandas
+
+    mean = {c: train.X[c].mean() for c in train.X.columns if str(train.X[c].dtype) != "category"}
+    return [pandas.get_dummies(data.X.fillna(mean), dtype=float).to_numpy() for data in (train, test)]
+
+
+def imodels(name, train, test):
+    """A learner of imodels, for two classes."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            import imodels as peer
+        except ModuleNotFoundError:  # itself, or something that it needs
+            return None
+        labels = np.unique(train.y)
+        X, Z = as_numbers(train, test)
+        learner = getattr(peer, name)()
+        _, seconds = timed(lambda: learner.fit(X, (train.y == labels[1]).astype(int)))
+        hit = np.asarray(learner.predict(Z)).astype(bool) == (test.y == labels[1])
+    return Outcome(float(hit.mean()), *size_of(learner), seconds)
+
+
+def size_of(learner):
+    """Rules and conditions: leaves of trees and the tests on their ways, or stumps."""
+    trees = getattr(learner, "trees_", None)
+    if trees is not None:
+        depths = [depth for tree in trees for depth in leaf_depths(tree)]
+        return len(depths), sum(depths)
+    n = len(learner.estimators_)
+    return n, n
+
+
+def leaf_depths(node, depth=0):
+    """Of a tree of FIGS."""
+    if node.left is None:
+        return [depth]
+    return leaf_depths(node.left, depth + 1) + leaf_depths(node.right, depth + 1)
+
+
+LEARNERS = {
+    OURS: ours,
+    TREE: our_tree,
+    PRUNED: our_pruned_tree,
+    SIMPLIFIED: our_simplified_rules,
+    JRIP: jrip,
+    J48: j48,
+    WITTGENSTEIN: wittgenstein,
+    FIGS: functools.partial(imodels, "FIGSClassifier"),
+    BOOSTED: functools.partial(imodels, "BoostedRulesClassifier"),
+}

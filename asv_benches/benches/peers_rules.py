@@ -1,0 +1,96 @@
+"""Rule learners side by side: part of peers.py, which says how it measures.
+
+Learning from all rows: rules.induce against Weka's JRip (by its own account of the time, the best of its runs) and
+wittgenstein's RIPPER, on spam (4601 rows) and adult (32 561 rows; wittgenstein is given 3000 of them, and so are we
+next to it). Data are frames with categories; what a library makes of them before it learns is included, but for Weka.
+
+Ten folds: accuracy / rules / conditions / median seconds of a fit, the same folds for all, on six tables; "mean" is of
+the six. A condition 2 < x <= 4 counts as two; of a tree every leaf is a rule, with the splits on the way to it.
+"""
+
+import numpy as np
+
+from . import _rules_data as data
+from ._peers import OURS, Table, announce, skipped, verdict
+from ._rules_peers import JRIP, LEARNERS, WITTGENSTEIN, has_weka, jrip, ours, wittgenstein
+
+ROUNDS = 3
+FASTER = {JRIP: 5.0, WITTGENSTEIN: 20.0}
+TIMES_HEADER = ("case", "peer", "peer, s", "ours, s", "× faster", "goal", "verdict")
+FOLDS_HEADER = ("data", *LEARNERS)
+
+
+def tables(options, wanted):
+    """Times, then accuracies."""
+    rounds = options.rounds or ROUNDS
+    if options.memory:
+        return []
+    return [
+        Table("Learning rules", TIMES_HEADER, lambda: times(rounds, wanted)),
+        Table("Accuracy / rules / conditions / seconds, ten folds", FOLDS_HEADER, lambda: folds(wanted)),
+    ]
+
+
+def times(rounds, wanted):
+    """A line for each case and peer."""
+    cases = [
+        ("spam", None, JRIP, jrip),
+        ("spam", None, WITTGENSTEIN, wittgenstein),
+        ("adult", None, JRIP, jrip),
+        ("adult", data.N_ADULT, WITTGENSTEIN, wittgenstein),
+    ]
+    for name, n, peer, learn in cases:
+        case = name if n is None else f"{name}, {n} rows"
+        if not wanted(case):
+            continue
+        announce(f"{case}: {peer}")
+        try:
+            table = data.load(name, n)
+        except FileNotFoundError as error:
+            yield skipped(TIMES_HEADER, case, error)
+            continue
+        few = table.rows(np.arange(200))
+        if peer == JRIP and not has_weka():
+            yield skipped(TIMES_HEADER, case, "no Weka")
+            continue
+        theirs, mine = [], []
+        for turn in range(rounds):
+            mine.append(ours(table, few).seconds)
+            if turn == 0 or sum(theirs) < 20:
+                theirs.append(learn(table, few).seconds)
+        ratio = min(theirs) / min(mine)
+        missed = [] if ratio >= FASTER[peer] else ["speed"]
+        cells = (f"{min(theirs):.3g}", f"{min(mine):.3g}", f"{ratio:.1f}", f"{FASTER[peer]:g}")
+        yield case, peer, *cells, verdict(missed)
+
+
+def folds(wanted):
+    """A line for each table, and their mean."""
+    means = {name: [] for name in LEARNERS}
+    for case in data.FILES:
+        if not wanted(case):
+            continue
+        announce(f"{case}: ten folds")
+        try:
+            table = data.load(case, data.N_ADULT if case == "adult" else None)
+        except FileNotFoundError as error:
+            yield case, *[f"skipped: {error}"] * len(LEARNERS)
+            continue
+        parts = [(table.rows(train), table.rows(test)) for train, test in data.folds(table.y)]
+        cells = []
+        for name, learn in LEARNERS.items():
+            outcomes = [learn(train, test) for train, test in parts]
+            if None in outcomes:
+                cells.append("not there")
+                continue
+            row = np.array([[o.accuracy, o.n_rules, o.n_conditions, o.seconds] for o in outcomes])
+            means[name].append(row[:, :3].mean(axis=0))
+            cells.append(cell(*row[:, :3].mean(axis=0)) + f" / {np.median(row[:, 3]):.3g}")
+        yield case, *cells
+    if all(len(rows) == len(data.FILES) for rows in (means[OURS],)):
+        yield "mean", *(cell(*np.mean(rows, axis=0)) if rows else "–" for rows in means.values())
+
+
+def cell(accuracy, n_rules, n_conditions):
+    """A cell of the table."""
+    return f"{accuracy:.3f} / {n_rules:.1f} / {n_conditions:.1f}"
