@@ -2,7 +2,7 @@
 installed one, from Cython and from C; numba, cffi and ctypes by address."""
 
 import ctypes
-import os
+import pickle
 import shutil
 import subprocess
 import sys
@@ -29,6 +29,20 @@ def address(name):
     return capsule_pointer(capsule, capsule_name(capsule))
 
 
+# The outside package in a process of its own, which answers expressions: importing NumPy for each would take longer.
+ANSWERS = """
+import ast, pickle, sys, traceback
+import numpy as np
+from outside import cython_caller, c_caller, own_stump, string_svm
+for line in sys.stdin:
+    try:
+        answer = False, eval(ast.literal_eval(line))
+    except Exception:
+        answer = True, traceback.format_exc()
+    print(pickle.dumps(answer).hex(), flush=True)
+"""
+
+
 @pytest.fixture(scope="module")
 def outside(tmp_path_factory):
     """The outside package, built in a copy of its folder and imported from there."""
@@ -43,16 +57,19 @@ def outside(tmp_path_factory):
     )
     assert done.returncode == 0, done.stdout + done.stderr
 
-    def call(expression):
-        names = "cython_caller, c_caller, own_stump, string_svm"
-        code = f"import numpy as np; from outside import {names}; print(repr({expression}))"
-        result = subprocess.run(
-            [sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=False, env=os.environ
-        )
-        assert result.returncode == 0, result.stderr
-        return eval(result.stdout, {"array": np.array, "np": np})
+    with subprocess.Popen(
+        [sys.executable, "-c", ANSWERS], cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
 
-    return call
+        def call(expression):
+            process.stdin.write(f"{expression!r}\n")
+            process.stdin.flush()
+            raised, value = pickle.loads(bytes.fromhex(process.stdout.readline()))
+            assert not raised, value
+            return value
+
+        yield call
+        process.stdin.close()
 
 
 def test_cimported_functions(outside):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from interrupting import seconds_to_stop
 from strategies import dtypes, matrices
 
-from kernelrules import kernels, ridge
+from kernelrules import kernels, parallel, ridge
 from kernelrules.core import symmetric
 from kernelrules.ridge import factor as factors
 from kernelrules.ridge import forms
@@ -120,10 +120,10 @@ def test_blas_limits_are_taken_back():
         return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
 
     before = threads()
-    with factors.blas_threads(1), factors.blas_threads(1):
+    with parallel.blas_threads(1), parallel.blas_threads(1):
         assert set(threads()) == {1}
     assert threads() == before
-    with pytest.raises(RuntimeError), factors.blas_threads(1):
+    with pytest.raises(RuntimeError), parallel.blas_threads(1):
         raise RuntimeError
     assert threads() == before
 
