@@ -9,12 +9,11 @@ from kernelrules.results.erm import ErmFit
 from kernelrules.results.graph import GraphFit
 from kernelrules.results.prune import PruneCV, PrunePath
 from kernelrules.results.ridge import Posterior, RidgeFit, RidgePath
-from kernelrules.results.rules import UNSEEN, Condition, Coverage, Rule, RuleList
+from kernelrules.results.rules import Condition, Coverage, Rule, RuleList
 from kernelrules.results.svm import CalibratedSVM, Slacks, SVMModel, TuneResult
 from kernelrules.results.tree import Surrogates, Tree
 
 __all__ = [
-    "UNSEEN",
     "Bound",
     "CalibratedSVM",
     "Certificate",
