@@ -115,6 +115,13 @@ def real(value: Any, name: str) -> float:
     return number
 
 
+def flag(value: Any, name: str) -> bool:
+    """True or False; nothing else that counts as one of them."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name} must be True or False, got {value!r}")
+    return bool(value)
+
+
 def positive(value: Any, name: str) -> float:
     """A finite number above zero as a float."""
     number = real(value, name)

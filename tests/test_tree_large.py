@@ -4,6 +4,8 @@ Columns of more than 256 values are scanned in another way than those of few, an
 sizes here are on both sides of such limits.
 """
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from _tree import assert_well_formed, loss_of_leaves, rows_of_nodes
@@ -248,3 +250,26 @@ def test_spam_as_scikit_learn(criterion):
     X, y = spam.X.astype(np.float32), (spam.y == "spam").astype(float if criterion == "squared_error" else int)
     for limit in ("depth 8", "31 leaves", "purity"):
         check_against_peer(X, y, None, criterion, limit, least=15, near=0.03)
+
+
+@pytest.mark.parametrize("columns", [[0, 1], [1, 0]])
+@pytest.mark.parametrize(
+    ("sizes", "lefts"),
+    [
+        ([9009, 12012, 15015], [[0, 9009, 9009], [3003, 6006, 0]]),
+        ([45063, 80112], [[10014, 40056], [5007, 0]]),
+    ],
+)
+def test_equal_gains_of_many_rows_tie(sizes, lefts, columns):
+    """Two splits with the same gain as fractions: the lower column is taken, whichever it is. Rows left by class."""
+
+    def gain(left):
+        right = [n - k for n, k in zip(sizes, left, strict=True)]
+        return sum(Fraction(sum(k * k for k in side), sum(side)) for side in (left, right))
+
+    assert gain(lefts[0]) == gain(lefts[1])
+    X = np.column_stack(
+        [np.concatenate([np.arange(n) >= k for n, k in zip(sizes, left, strict=True)]) for left in lefts]
+    ).astype(float)
+    grown = trees.grow(X[:, columns], np.repeat(np.arange(len(sizes)), sizes), max_depth=1)
+    assert grown.feature[0] == 0

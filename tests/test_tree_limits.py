@@ -405,6 +405,11 @@ LONG = {
         "np.arange(len(X)) % 5000",
         "{'criterion': 'entropy'}",
     ),
+    "many levels": (
+        "rng.integers(0, 15_000, size=(60_000, 1))",  # seconds for a single principal component
+        "np.arange(len(X)) % 1000",
+        "{'categorical': [0]}",
+    ),
     "many targets": (
         "rng.normal(size=(40_000, 10)).astype(np.float32)",
         "rng.normal(size=(len(X), 500))",

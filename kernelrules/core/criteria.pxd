@@ -4,7 +4,7 @@
 #     score    of (left, all): the larger the better; gain(score) is what the split takes off the loss W·Q
 #
 # Gini and squared error are one formula, sum_k (left_k W - W_left all_k)² / (W_left W_right), a single division, so
-# that equal splits of whole weights get equal bits. Of several classes without weights it is put together as in
+# that equal splits of whole weights get equal bits. Of classes without weights it is put together as in
 # spread.h: scans get the same bits from running sums. To add a criterion: its number here, a branch in `score_of` and
 # `base_of`, and its name in grow.CRITERIA.
 
@@ -13,6 +13,7 @@ from libc.math cimport log, log2
 cdef extern from "spread.h" nogil:
     const double KR_MOST_COUNTED
     double kr_spread(double squares_left, double squares_right, double squares, double left, double all)
+    double kr_spread_of_two(double of_left, double of_all, double left, double all)
 
 
 cdef enum CriterionKind:
@@ -30,7 +31,7 @@ cdef struct Criterion:
     int kind
     Py_ssize_t n_sums                   # 1 + classes or targets
     bint classes                        # sums are weights of classes
-    bint counts                         # ... and weights are numbers of rows, of several classes
+    bint counts                         # ... and weights are numbers of rows
     const double *logs                  # c log2 c for whole numbers c; NULL where weights are none
     double (*own)(void *, const double *, Py_ssize_t) noexcept nogil    # W·Q of class weights
     void *state

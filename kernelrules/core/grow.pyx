@@ -162,7 +162,7 @@ def grow(Presorted presorted, str criterion, Py_ssize_t n_classes, Py_ssize_t n_
     cdef int stop = 0
     cdef list out = []
     how.kind, how.classes, how.n_sums = CRITERIA[criterion], n_classes > 0, 1 + max(n_classes, n_outputs)
-    how.counts = n_classes > 2 and not weighted
+    how.counts = n_classes > 0 and not weighted
     how.logs, how.own, how.state = &logs[0] if logs is not None else NULL, NULL, NULL
     rules.min_leaf, rules.missing_apart, rules.one_level = min_leaf, missing_apart, one_level
     rules.monotone = &monotone[0] if monotone is not None else NULL

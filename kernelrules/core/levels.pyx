@@ -5,7 +5,8 @@
                                 projections on the first principal component of their class shares, a heuristic
     one_level                   each level against the rest
 
-Missing values are one more level, unless they are apart. Of equal scores the first subset that is tried is taken.
+Missing values are one more level, unless they are apart. Of equal scores the lowest is taken: the shortest cut, the
+first level, the lowest bits.
 
 Invariant: sums of a subset are those of its levels added or subtracted one at a time, in an order of the levels alone.
 """
@@ -17,7 +18,7 @@ from libc.string cimport memset
 
 from kernelrules.core.criteria cimport Criterion, base_of
 from kernelrules.core.judge cimport Bins, add_cell, all_that_count, judge, rows_in
-from kernelrules.core.scan cimport NO_CUT, Found, Level, Rules, Scratch, View, kr_lowest_bit
+from kernelrules.core.scan cimport NO_CUT, Found, Level, Rules, Scratch, View, is_stopped, kr_lowest_bit
 
 cdef enum:
     SUBSETS = 12            # levels up to which every subset is tried
@@ -41,13 +42,13 @@ cdef int ascending(const void *a, const void *b) noexcept nogil:
     return (x.bin > y.bin) - (x.bin < y.bin)
 
 
-cdef void principal_component(const Criterion *criterion, const Bins *bins, Py_ssize_t n_levels, const Level *levels,
-                              double *room) noexcept nogil:
+cdef void principal_component(const Criterion *criterion, const Rules *rules, const Bins *bins, Py_ssize_t n_levels,
+                              const Level *levels, double *room) noexcept nogil:
     """Leading direction of the levels' class shares about their mean, weighted, in the first n_classes of room.
 
     The power method: sum_l W_l (share_l - mean) ((share_l - mean)·direction), until it turns no more.
     """
-    cdef Py_ssize_t n = criterion.n_sums - 1, size = bins.size, lev, j
+    cdef Py_ssize_t n = criterion.n_sums - 1, size = bins.size, lev, j, worked = 0
     cdef double *direction = room
     cdef double *other = room + n
     cdef double *mean = other + n
@@ -75,6 +76,9 @@ cdef void principal_component(const Criterion *criterion, const Bins *bins, Py_s
     for turn in range(TURNS):
         memset(other, 0, n * sizeof(double))
         for lev in range(n_levels):
+            worked += n
+            if is_stopped(rules, &worked):
+                return
             cell = bins.cells + levels[lev].bin * size
             along = 0
             for j in range(n):
@@ -94,14 +98,14 @@ cdef void principal_component(const Criterion *criterion, const Bins *bins, Py_s
             return
 
 
-cdef void order_levels(const Criterion *criterion, const Bins *bins, Scratch *scratch, Level *levels,
-                       Py_ssize_t n) noexcept nogil:
+cdef void order_levels(const Criterion *criterion, const Rules *rules, const Bins *bins, Scratch *scratch,
+                       Level *levels, Py_ssize_t n) noexcept nogil:
     """Levels in ascending order of what they predict; of several classes, along the principal component."""
     cdef Py_ssize_t lev, k
     cdef const double *cell
     cdef double *sums = scratch.sums
     if criterion.classes and criterion.n_sums > 3:
-        principal_component(criterion, bins, n, levels, scratch.classes)
+        principal_component(criterion, rules, bins, n, levels, scratch.classes)
         for lev in range(n):
             cell = bins.cells + levels[lev].bin * bins.size
             for k in range(criterion.n_sums - 1):
@@ -143,7 +147,7 @@ cdef void scan_subsets(const Criterion *criterion, const Rules *rules, const Vie
     elif criterion.n_sums > (3 if criterion.classes else 2) and n <= SUBSETS:
         way = BITS
     else:
-        order_levels(criterion, bins, scratch, levels, n)
+        order_levels(criterion, rules, bins, scratch, levels, n)
     n_all = all_that_count(criterion, rules, view, bins, all)
     base = base_of(criterion, all)
     memset(left, 0, n_sums * sizeof(double))

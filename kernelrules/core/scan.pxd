@@ -11,6 +11,7 @@ cdef extern from "scan_loops.h" nogil:
     ctypedef struct kr_cut:
         double score
         Py_ssize_t at
+        double sum
 
     ctypedef struct kr_range:
         Py_ssize_t first
@@ -113,6 +114,19 @@ cdef void add_entries(const Criterion *criterion, const View *view, const uint32
 cdef inline bint is_constrained(const Rules *rules, Py_ssize_t column) noexcept nogil:
     """Whether predictions must rise or fall with a column."""
     return rules.monotone != NULL and rules.monotone[column] != 0
+
+
+cdef enum:
+    PATIENCE = 1 << 25      # sums that are gone through between looks at signals within a column
+
+
+cdef inline bint is_stopped(const Rules *rules, Py_ssize_t *worked) noexcept nogil:
+    """Whether a signal wants an end; looks only after so much work, which is then counted anew."""
+    if worked[0] <= PATIENCE or rules.stop == NULL:
+        return False
+    worked[0] = 0
+    rules.look(rules.stop)
+    return rules.stop[0]
 
 
 cdef inline double in_units(double score, double unit) noexcept nogil:

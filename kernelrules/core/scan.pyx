@@ -5,7 +5,7 @@
     categories          levels.pyx
     missing             each side is tried, and missing against known; or they do not count (surrogates)
 
-Of equal scores the lowest threshold is taken, then missing to the right; of subsets the first that is tried.
+Of equal scores the lowest threshold is taken, then missing to the right; of subsets see levels.pyx.
 
 Invariant: a column's sums are added in the order of its entries (or of the node's rows), so no thread changes a bit.
 """
@@ -16,7 +16,7 @@ from libc.string cimport memcpy, memset
 
 from kernelrules.core.absolute cimport scan_absolute
 from kernelrules.core.criteria cimport (
-    ABSOLUTE, ENTROPY, GAIN_RATIO, GINI, KR_MOST_COUNTED, SQUARED, Criterion, base_of,
+    ABSOLUTE, ENTROPY, GAIN_RATIO, GINI, KR_MOST_COUNTED, SQUARED, Criterion, base_of, kr_spread_of_two,
 )
 from kernelrules.core.judge cimport Bins, add_cell, all_that_count, judge, rows_in
 from kernelrules.core.levels cimport scan_subsets
@@ -28,7 +28,6 @@ ctypedef fused code_t:
 
 cdef enum:
     ROOM = 8                # times n_sums that are used at once
-    PATIENCE = 1 << 25      # sums that are gone through between looks at signals within a column
     KEY_NUMBERS = 4         # of a bin in `keys`: enough for a Level, and for what surrogates count
 
 
@@ -175,7 +174,7 @@ cdef inline bint is_simple(const Criterion *criterion, const Rules *rules, const
     """Whether one of the loops of scan_loops.h serves."""
     if view.arena.w != NULL or is_constrained(rules, column):
         return False
-    if criterion.counts and criterion.kind == GINI:
+    if criterion.counts and criterion.kind == GINI and criterion.n_sums > 3:
         return view.m < KR_MOST_COUNTED
     if criterion.classes:
         return criterion.n_sums == 3 and (criterion.kind == GINI or (criterion.logs != NULL and (
@@ -202,7 +201,7 @@ cdef inline double squares_of(const Criterion *criterion, const double *sums) no
     """What the loop of several classes needs to know of a node."""
     cdef double total = 0
     cdef Py_ssize_t k
-    if criterion.counts:
+    if criterion.counts and criterion.n_sums > 3:
         for k in range(1, criterion.n_sums):
             total += sums[k] * sums[k]
     return total
@@ -215,11 +214,12 @@ cdef kr_cut simple_cut(const Criterion *criterion, const Rules *rules, const Vie
     cdef kr_cut cut
     if not criterion.classes:
         return kr_cut_mean(rules.level, entries, table.id_mask, view.arena.y, view.shift[0], cuts)
-    if criterion.counts:
+    if criterion.n_sums > 3:
         return kr_cut_classes(entries, table.shift, all, left, criterion.n_sums, cuts)
     if criterion.kind == GINI:
         cut = kr_cut_two(rules.level, entries, table.shift, cuts)
-        cut.score *= 2                  # the two classes give the same
+        if cut.at >= 0:
+            cut.score = kr_spread_of_two(cut.sum, cuts.sum, cuts.weight0 + cut.at, cuts.weight)
         return cut
     cut = kr_cut_entropy(entries, table.shift, criterion.logs, base, cuts)
     cut.score = max(cut.score, 0.0) if cut.at >= 0 else NO_CUT
@@ -276,11 +276,8 @@ cdef void scan_ordered(const Criterion *criterion, const Rules *rules, const Vie
             if i >= cuts.first and entries[i] & DIFFERS:
                 judge(criterion, rules, view, column, left, n_left + i, all, n_all, base, i, missing_left, room, found)
                 worked += n_sums
-                if worked > PATIENCE and rules.stop != NULL:
-                    worked = 0
-                    rules.look(rules.stop)
-                    if rules.stop[0]:
-                        return
+                if is_stopped(rules, &worked):
+                    return
             add_entry(criterion, view, entries[i], left)
     if n_missing:
         for k in range(n_sums):
@@ -357,14 +354,13 @@ cdef void scan_packed(const View *view, const Bins *bins, Py_ssize_t min_leaf, F
     """The best threshold of a coded column by gini of two classes, nothing missing."""
     cdef const uint64_t *cells = <const uint64_t *> bins.cells
     cdef uint64_t so_far = 0
-    cdef double weight = view.sums[0], ones = view.sums[2], left, cross, score
+    cdef double weight = view.sums[0], ones = view.sums[2], left, score
     cdef Py_ssize_t k, n_left
     for k in range(bins.n - 1):
         so_far += cells[bins.list[k]]
         n_left = <uint32_t> so_far
         left = n_left
-        cross = <double> (so_far >> 32) * weight - left * ones
-        score = 2 * (cross * cross / (left * (weight - left)))
+        score = kr_spread_of_two(<double> (so_far >> 32), ones, left, weight)
         if score > found.score and n_left >= min_leaf and view.m - n_left >= min_leaf:
             found.score, found.raw, found.at = score, score, bins.list[k] + 1
             found.left_weight, found.weight = left, weight

@@ -28,6 +28,7 @@
 typedef struct {
     double score;
     ptrdiff_t at; /* the cut, -1 for none */
+    double sum;   /* on its left */
 } kr_cut;
 
 /* What is known of a column before its scan: cuts from `first` to `last` are allowed. */
@@ -96,7 +97,7 @@ static inline kr_cut kr_cut_mean(int level, const uint32_t *entries, uint32_t id
 static inline kr_cut kr_cut_entropy(const uint32_t *entries, int shift, const double *logs, double base,
                                     const kr_range *range)
 {
-    kr_cut best = {KR_NO_CUT, -1};
+    kr_cut best = {KR_NO_CUT, -1, 0};
     ptrdiff_t ones = (ptrdiff_t)range->sum0, all = (ptrdiff_t)range->weight, all_ones = (ptrdiff_t)range->sum;
     ptrdiff_t weight0 = (ptrdiff_t)range->weight0;
     for (ptrdiff_t i = 0; i <= range->last; i++) {
@@ -120,7 +121,7 @@ static inline kr_cut kr_cut_entropy(const uint32_t *entries, int shift, const do
 static inline kr_cut kr_cut_classes(const uint32_t *entries, int shift, const double *all, double *left,
                                     ptrdiff_t n_sums, const kr_range *range)
 {
-    kr_cut best = {KR_NO_CUT, -1};
+    kr_cut best = {KR_NO_CUT, -1, 0};
     double squares = range->squares, squares_left = 0, products = 0, weight = range->weight;
     double *of_class = left + 1;
     const double *all_of_class = all + 1;

@@ -3,14 +3,15 @@
  * Places are ptrdiff_t: Python's compiler flags hold -fwrapv, under which an int index may wrap, and the compiler would
  * gather and scatter what lies side by side. */
 
-static inline kr_cut KR_SCAN_NAME(better)(kr_cut best, const double *scores, double highest, ptrdiff_t start,
-                                          ptrdiff_t from, ptrdiff_t end)
+static inline kr_cut KR_SCAN_NAME(better)(kr_cut best, const double *sums, const double *scores, double highest,
+                                          ptrdiff_t start, ptrdiff_t from, ptrdiff_t end)
 {
     if (highest > best.score)
         for (ptrdiff_t i = from; i < end; i++)
             if (scores[i - start] == highest) {
                 best.score = highest;
                 best.at = i;
+                best.sum = sums[i - start];
                 break;
             }
     return best;
@@ -55,13 +56,14 @@ static inline kr_cut KR_SCAN_NAME(better_at)(kr_cut best, double sum, ptrdiff_t 
     if (score > best.score) {
         best.score = score;
         best.at = i;
+        best.sum = sum;
     }
     return best;
 }
 
 static kr_cut KR_SCAN_NAME(cut_two)(const uint32_t *entries, int shift, const kr_range *range)
 {
-    kr_cut best = {KR_NO_CUT, -1};
+    kr_cut best = {KR_NO_CUT, -1, 0};
     if (range->last < KR_FEW_CUTS) {
         double sum = range->sum0;
         for (ptrdiff_t i = 0; i <= range->last; i++) {
@@ -83,7 +85,7 @@ static kr_cut KR_SCAN_NAME(cut_two)(const uint32_t *entries, int shift, const kr
         }
         if (from < end) {
             double highest = KR_SCAN_NAME(scores)(entries, sums, start, from, end, range, scores);
-            best = KR_SCAN_NAME(better)(best, scores, highest, start, from, end);
+            best = KR_SCAN_NAME(better)(best, sums, scores, highest, start, from, end);
         }
     }
     return best;
@@ -92,7 +94,7 @@ static kr_cut KR_SCAN_NAME(cut_two)(const uint32_t *entries, int shift, const kr
 static kr_cut KR_SCAN_NAME(cut_mean)(const uint32_t *entries, uint32_t id_mask, const double *y, double shift,
                                      const kr_range *range)
 {
-    kr_cut best = {KR_NO_CUT, -1};
+    kr_cut best = {KR_NO_CUT, -1, 0};
     if (range->last < KR_FEW_CUTS) {
         double sum = range->sum0;
         for (ptrdiff_t i = 0; i <= range->last; i++) {
@@ -127,7 +129,7 @@ static kr_cut KR_SCAN_NAME(cut_mean)(const uint32_t *entries, uint32_t id_mask, 
         }
         if (from < end) {
             double highest = KR_SCAN_NAME(scores)(entries, sums, start, from, end, range, scores);
-            best = KR_SCAN_NAME(better)(best, scores, highest, start, from, end);
+            best = KR_SCAN_NAME(better)(best, sums, scores, highest, start, from, end);
         }
     }
     return best;

@@ -62,7 +62,7 @@ cdef int criterion_of(const kr_criterion *given, const kr_column *column, Criter
     memset(criterion, 0, sizeof(Criterion))
     criterion.classes = given.kind != KR_SQUARED_ERROR and given.kind != KR_POISSON
     criterion.n_sums = 1 + (column.n_classes if criterion.classes else 1)
-    criterion.counts = criterion.classes and criterion.n_sums > 3 and column.weights == NULL
+    criterion.counts = criterion.classes and column.weights == NULL
     criterion.own, criterion.state = given.loss, given.state
     if given.kind == KR_GINI:
         criterion.kind = GINI

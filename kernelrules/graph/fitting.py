@@ -141,7 +141,7 @@ def fit(
     """
     w = weights_of(W)
     m = len(w)
-    strength = check.positive(lam, "lam")
+    strength, normalised = check.positive(lam, "lam"), check.flag(normalised, "normalised")
     if unreached not in ("error", "nan"):
         raise ValueError(f'unreached must be "error" or "nan", got {unreached!r}')
     if decide not in ("largest", "excess"):
@@ -167,7 +167,7 @@ def fit(
     kept = rank[points] >= 0
     unit = _unit(targets)
     problem = _problem(
-        _part(w, order), rank[points[kept]], targets[kept] / unit, weight[kept], strength, bool(normalised), forest
+        _part(w, order), rank[points[kept]], targets[kept] / unit, weight[kept], strength, normalised, forest
     )
     solution = solve(problem, solver, limit, most, threads, tick).scaled(unit)
     if not solution.certificate.converged:
@@ -183,7 +183,7 @@ def fit(
         residual=solution.residual,
         certificate=solution.certificate,
         lam=strength,
-        normalised=bool(normalised),
+        normalised=normalised,
     )
 
 

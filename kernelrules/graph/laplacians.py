@@ -90,7 +90,7 @@ def laplacian(W: Any, normalised: bool = False) -> sparse.csr_array:
     array([[ 1., -1.],
            [-1.,  1.]])
     """
-    return laplacian_of(weights_of(W), normalised)
+    return laplacian_of(weights_of(W), check.flag(normalised, "normalised"))
 
 
 def laplacian_of(w: check.Csr, normalised: bool) -> sparse.csr_array:

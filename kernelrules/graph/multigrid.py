@@ -59,7 +59,12 @@ class Matrix:
 
 def factorise(a: sparse.csr_array) -> linalg.SuperLU:
     """A sparse factorisation of a symmetric positive definite matrix: without pivots, in a symmetric order."""
-    return linalg.splu(a.tocsc(), permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
+    try:
+        return linalg.splu(
+            a.tocsc(), permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True}
+        )
+    except RuntimeError:
+        raise ValueError("the system is singular in float64: lam times the weights is too large or too small") from None
 
 
 class Cycle:

@@ -21,7 +21,7 @@ import numpy as np
 
 from kernelrules import check, kernels, parallel
 from kernelrules.kernels.values import ask, is_callable, plain, take
-from kernelrules.ridge.certify import Worth, worth
+from kernelrules.ridge.certify import Worth, better_of, worth
 from kernelrules.ridge.factor import factor, solve, solve_lower
 from kernelrules.ridge.problem import Problem
 
@@ -30,6 +30,7 @@ __all__ = ["Product", "descend", "iterate", "nystroem_inverse"]
 Product = Callable[[np.ndarray], np.ndarray]
 
 _SINGLE_FROM = 1024  # points from which kernel values of the iterations are float32
+_SINGLE_NOISE = 1e-8  # of n, which bounds the norm of K: less noise drowns in the rounding of float32 values
 _AIM = 0.5  # of the tolerance: the exact gap is a little larger than the recurrence believes
 _PROGRESS = 0.25  # what a round has to make of the gap to be followed by another
 _MEMORY_SHARE = 4  # a fourth of the free memory may go to the preconditioner
@@ -97,10 +98,11 @@ def iterate(problem: Problem, inverse: Product, tol: float, max_iter: int) -> tu
     anew from float64 ones, which alone decide.
     """
     bounded = isinstance(problem.kernel, (kernels.RBF, kernels.Laplacian)) and not isinstance(problem.points, check.Csr)
-    single = bounded and len(problem.kept) > _SINGLE_FROM
+    n = len(problem.kept)
+    single = bounded and n > _SINGLE_FROM and float(problem.noise.min()) >= _SINGLE_NOISE * n
     alpha = np.zeros_like(problem.y)
     exact, values = worth(problem, alpha, np.zeros_like(alpha)), np.zeros_like(alpha)
-    done = 0
+    best, done = (alpha.copy(), values, exact), 0
     while done < max_iter and not exact.settled(tol, problem.y):
         before = exact.gap
         residual = exact.residual.copy()
@@ -110,11 +112,12 @@ def iterate(problem: Problem, inverse: Product, tol: float, max_iter: int) -> tu
             alpha -= alpha.mean(axis=1, keepdims=True)
         values = problem.product(alpha)
         exact = worth(problem, alpha, values)
+        best = better_of(best, (alpha.copy(), values, exact))
         if exact.gap > _PROGRESS * before:
             if not single:
                 break
             single = False
-    return alpha, values, exact, done
+    return *best, done
 
 
 def _multiplier(problem: Problem, single: bool) -> Product:

@@ -97,9 +97,10 @@ def _feature_solved(problem: Problem, psi: Features, best: _FeatureWorth, done: 
     for start in range(0, problem.m, psi.step):
         rows = np.arange(start, min(start + psi.step, problem.m))
         fitted[:, rows] = w @ psi.of(rows).T + means[:, None]
-    kkt = float(np.abs(best.back - w).max())
-    rounding = kkt <= 64 * np.finfo(np.float64).eps * float(np.abs(w).max())
-    converged = best.gap <= tol * best.primal or rounding
+    violation = np.abs(best.back - w).max(axis=1)
+    kkt = float(violation.max())
+    rounding = violation <= 64 * np.finfo(np.float64).eps * np.abs(w).max(axis=1)
+    converged = bool(((best.gaps <= tol * best.primals) | rounding).all())
     constant = means - w @ psi.mean
     return Solved(best.alpha, fitted, constant, best.primal, best.dual, best.gap, kkt, done, converged, w)
 
@@ -111,9 +112,24 @@ class _FeatureWorth:
     weights: np.ndarray
     alpha: np.ndarray
     back: np.ndarray
-    primal: float
-    dual: float
-    gap: float
+    primals: np.ndarray
+    duals: np.ndarray
+    gaps: np.ndarray
+
+    @property
+    def primal(self) -> float:
+        """Of all targets together."""
+        return float(self.primals.sum())
+
+    @property
+    def dual(self) -> float:
+        """Of all targets together."""
+        return float(self.duals.sum())
+
+    @property
+    def gap(self) -> float:
+        """Of all targets together."""
+        return float(self.gaps.sum())
 
 
 def _feature_worth(problem: Problem, psi: Features, y: np.ndarray, w: np.ndarray) -> _FeatureWorth:
@@ -124,9 +140,9 @@ def _feature_worth(problem: Problem, psi: Features, y: np.ndarray, w: np.ndarray
         back += (errors[:, rows] * problem.weight[rows]) @ block
     back /= strength
     alpha = problem.weight * errors / strength
-    primal = float((problem.weight * errors**2).sum()) / problem.total + problem.lam * float((w**2).sum())
-    dual = problem.lam * (2 * float((alpha * y).sum()) - float((back**2).sum()) - float((alpha * errors).sum()))
-    return _FeatureWorth(w, alpha, back, primal, dual, problem.lam * float(((back - w) ** 2).sum()))
+    primals = (problem.weight * errors**2).sum(axis=1) / problem.total + problem.lam * (w**2).sum(axis=1)
+    duals = problem.lam * (2 * (alpha * y).sum(axis=1) - (back**2).sum(axis=1) - (alpha * errors).sum(axis=1))
+    return _FeatureWorth(w, alpha, back, primals, duals, problem.lam * ((back - w) ** 2).sum(axis=1))
 
 
 def cheapest(problem: Problem) -> str:

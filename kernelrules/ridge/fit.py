@@ -12,6 +12,7 @@ from kernelrules.results import Certificate, RidgeFit
 from kernelrules.ridge import features, forms
 from kernelrules.ridge.certify import Solved, certified, from_worth, worth
 from kernelrules.ridge.conjugate import iterate, nystroem_inverse
+from kernelrules.ridge.definite import require_semidefinite
 from kernelrules.ridge.problem import Problem, read, targets
 
 __all__ = ["build", "certificate", "fit"]
@@ -119,9 +120,10 @@ def fit(
         n_threads=n_threads, callback=callback,
     )  # fmt: skip
     form, solver = _choose(problem, form, solver)
-    if keep_factor and (form != "kernel" or solver != "exact"):
+    if check.flag(keep_factor, "keep_factor") and (form != "kernel" or solver != "exact"):
         raise ValueError(f'keep_factor needs form="kernel" and solver="exact", but this fit is {form!r}, {solver!r}')
     if solver == "cg":
+        _require_given_semidefinite(problem)
         inverse = nystroem_inverse(problem, n_components, rng)
         alpha, values, found, done = iterate(problem, inverse, tol, limit)
         solved = from_worth(problem, alpha, values, found, done, tol)
@@ -154,6 +156,13 @@ def _choose(problem: Problem, form: str, solver: str) -> tuple[str, str]:
     return form, "exact"
 
 
+def _require_given_semidefinite(problem: Problem) -> None:
+    """Refuse a given matrix that has negative eigenvalues: the dual would bound nothing."""
+    if problem.given:
+        k = problem.gram()
+        require_semidefinite(k, k.diagonal().copy(), problem)
+
+
 def build(problem: Problem, solved: Solved, form: str, solver: str) -> RidgeFit:
     """The result of a solution, in the user's shapes."""
     weight = np.zeros(problem.n)
@@ -173,7 +182,7 @@ def build(problem: Problem, solved: Solved, form: str, solver: str) -> RidgeFit:
         certificate=certified(
             solved.primal, solved.dual, solved.gap, solved.kkt, solved.iterations, bool(solved.converged)
         ),
-        X=plain(problem.data),
+        X=plain(problem.data).copy(),  # the user may overwrite what was given
         y=problem.shaped(y),
         sample_weight=weight,
         n_features=problem.points.shape[1],
@@ -238,6 +247,7 @@ def certificate(
     if np.any(rows[:, left_out]):
         place = int(left_out[np.any(rows[:, left_out] != 0, axis=0)][0])
         raise ValueError(f"alpha must be 0 where sample_weight is, but is not at position {place}")
+    _require_given_semidefinite(problem)
     rows = np.ascontiguousarray(rows[:, problem.kept])
     sums = np.abs(rows.sum(axis=1))
     if problem.intercept and (sums > 1e-8 * np.abs(rows).sum(axis=1) + np.finfo(np.float64).tiny).any():

@@ -19,10 +19,10 @@ from kernelrules.kernels.values import is_callable, plain
 from kernelrules.results import RidgeFit, RidgePath
 from kernelrules.ridge.certify import from_worth, worth
 from kernelrules.ridge.definite import indefinite
-from kernelrules.ridge.factor import eigh
+from kernelrules.ridge.factor import eigh, smallest_eigenvalue
 from kernelrules.ridge.features import Features, cheapest, feature_solution
 from kernelrules.ridge.fit import build
-from kernelrules.ridge.problem import Problem, read, strength
+from kernelrules.ridge.problem import Problem, read, require_strength, strength
 
 __all__ = ["at", "path"]
 
@@ -87,6 +87,7 @@ def path(
         X, y, float(grid.max()), kernel, sample_weight=sample_weight, intercept=intercept, n_threads=n_threads,
         callback=callback,
     )  # fmt: skip
+    require_strength(float(grid.min()), problem.total)
     n = len(problem.kept)
     if n < 1 + problem.intercept or (problem.given and problem.n < problem.m):
         if n >= 1 + problem.intercept:
@@ -127,8 +128,8 @@ def _from_kernel(problem: Problem, lams: np.ndarray) -> Parts:
     values, vectors = eigh(k, problem.threads)
     del k
     if values[0] < -_NEGATIVE * abs(values).max():
-        raise indefinite("the kernel matrix", float(values[0] / problem.weight.mean()), problem)
-    values = np.maximum(values, 0.0)
+        raise indefinite("the kernel matrix", smallest_eigenvalue(problem.gram(), problem.threads), problem)
+    values = np.where(values > len(values) * np.finfo(np.float64).eps * values[-1], values, 0.0)  # rounding has no λ
     strengths = lams * problem.total
     g = 1.0 / (values + strengths[:, None])
     with parallel.blas_threads(_product_threads(problem, len(lams))):

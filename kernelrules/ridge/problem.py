@@ -215,6 +215,12 @@ def targets(y: Any, n: int, name: str = "y") -> tuple[np.ndarray, bool]:
     return rows, flat
 
 
+def require_strength(lam: float, total: float) -> None:
+    """Refuse a product of lam and the sum of weights that is not a float64."""
+    if not _LEAST < lam * total < _MOST:
+        raise ValueError(f"lam times the sum of weights does not fit float64: {lam} · {total}")
+
+
 def read(
     X: Any,
     y: Any,
@@ -229,8 +235,7 @@ def read(
 ) -> Problem:
     """The problem of a user's arrays, or an error that names what is wrong with them."""
     lam = strength(lam, "lam")
-    if not isinstance(intercept, (bool, np.bool_)):
-        raise TypeError(f"intercept must be True or False, got {intercept!r}")
+    intercept = check.flag(intercept, "intercept")
     threads, tick = parallel.n_threads_or_default(n_threads), parallel.ticker(callback, "ridge")
     data = check.matrix(X)
     x = data.astype(np.float64, copy=False) if isinstance(data, np.ndarray) else data.astype(np.float64)
@@ -252,11 +257,10 @@ def read(
         refuse_overflow(points, None, resolved)
         if not np.isfinite(kernels.diagonal(plain(points), resolved)).all():
             raise ValueError(f"values of {resolved!r} overflow float64 on these data: use smaller units or gamma")
-    if not _LEAST < lam * math.fsum(weight) < _MOST:
-        raise ValueError(f"lam times the sum of weights does not fit float64: {lam} · {math.fsum(weight)}")
+    require_strength(lam, math.fsum(weight))
     return Problem(
         data, points, resolved, lam, np.ascontiguousarray(rows[:, kept]), weight[kept], kept, n, points.shape[0], flat,
-        bool(intercept), threads, tick,
+        intercept, threads, tick,
     )  # fmt: skip
 
 
