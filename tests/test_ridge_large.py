@@ -240,10 +240,15 @@ def test_same_bits_on_any_threads(options):
 
 
 @pytest.mark.parametrize("form", ["features", "kernel"])
-def test_threads_agree(form):
-    X, y = wave(1100)
+@pytest.mark.parametrize("n", [1100, 1600])  # the larger one is factored in float32 and refined
+def test_any_number_of_threads_gives_the_same_bits(form, n):
+    X, y = wave(n)
     one, two = (ridge.fit(X, y, 1e-3, kernels.Polynomial(2), form=form, n_threads=t) for t in (1, 2))
-    np.testing.assert_allclose(one.fitted, two.fitted, atol=1e-9)
+    np.testing.assert_array_equal(one.fitted, two.fitted)
+    np.testing.assert_array_equal(one.alpha, two.alpha)
+    assert one.certificate == two.certificate
+    first, second = (ridge.posterior(one, X[:300], n_threads=t) for t in (1, 2))
+    np.testing.assert_array_equal(first.variance, second.variance)
 
 
 def test_callbacks_hear_and_stop():
