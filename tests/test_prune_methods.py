@@ -89,12 +89,44 @@ def test_pairs_of_leaves_go_one_by_one(criterion, data):
     for n_leaves in range(1, tree.n_leaves + 1):
         pruned = prune.to_size(tree, n_leaves)
         assert pruned.n_leaves == n_leaves
-        told = oracle.to_size(tree, risk, n_leaves)
+        assert leaves_in(tree, pruned) == oracle.to_size(tree, risk, n_leaves)
+
+
+@pytest.mark.parametrize("criterion", ["gini", "squared_error"])
+def test_rounding_decides_no_ties(criterion):
+    """Neither the order of the rows nor the unit of weights or targets: all are full of ties here."""
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        X, order = rng.integers(0, 6, (100, 4)).astype(float), rng.permutation(100)
         if criterion == "gini":
-            assert leaves_in(tree, pruned) == told
-        else:  # rounding may exchange pairs that raise the loss by the same
-            mine = sum(risk[leaf] for leaf in leaves_in(tree, pruned))
-            np.testing.assert_allclose(mine, sum(risk[leaf] for leaf in told), rtol=1e-9, atol=1e-9)
+            y = ((X[:, 0] > 2) ^ (rng.random(100) < 0.3)).astype(int)
+        else:
+            y = (X[:, 0] + rng.integers(0, 4, 100)) * 0.1
+        tenths = rng.integers(1, 4, 100)
+        whole = trees.grow(X, y, criterion=criterion, sample_weight=tenths.astype(float))
+        scaled = trees.grow(X, y, criterion=criterion, sample_weight=tenths * 0.1)
+        permuted = trees.grow(X[order], y[order], criterion=criterion, sample_weight=tenths[order] * 0.1)
+        for other in (scaled, permuted):
+            if not np.array_equal(other.feature, whole.feature):  # a tie of the growing
+                continue
+            for n_leaves in range(2, whole.n_leaves, 3):
+                told = leaves_in(whole, prune.to_size(whole, n_leaves))
+                assert leaves_in(other, prune.to_size(other, n_leaves)) == told
+
+
+def test_small_differences_are_no_ties():
+    """Ten digits below the loss of all rows, and still told apart."""
+    steps = np.array([0.01, 0.02, 0.03, 1.0])
+    X = np.arange(16, dtype=float)
+    y = np.repeat([0.0, 1e3, 2e3, 3e3], 4) + np.tile([0, 0, 1, 1], 4) * np.repeat(steps, 4)
+    tree = trees.grow(X[:, None], y, criterion="squared_error")
+    assert tree.n_leaves == 8
+    kept = [trees.apply(prune.to_size(tree, n), X[:, None]) for n in (7, 6, 5)]
+    assert [[len(set(leaves[first : first + 4])) for first in (0, 4, 8, 12)] for leaves in kept] == [
+        [1, 2, 2, 2],
+        [1, 1, 2, 2],
+        [1, 1, 1, 2],
+    ]
 
 
 def test_the_loss_may_be_another_than_that_of_growing():
