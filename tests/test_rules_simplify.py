@@ -145,6 +145,27 @@ def test_order_of_rows_and_threads_do_not_matter():
     assert len(texts) == 1
 
 
+@pytest.mark.parametrize("method", ["validation", "pessimistic", "regression"])
+def test_rounding_decides_no_ties(method):
+    """Neither the order of the rows nor the unit of weights or targets, in tables that are full of ties."""
+    for seed in range(25):
+        rng = np.random.default_rng(seed)
+        X, order = rng.integers(0, 3, (120, 4)).astype(float), rng.permutation(60)
+        y = ((X[:, 0] > 0) ^ (rng.random(120) < 0.3)).astype(int)
+        options = {"method": method}
+        if method == "regression":
+            y, options = X[:, 0] + rng.integers(0, 3, 120), {}
+        grow = {"criterion": "squared_error"} if method == "regression" else {}
+        full = rules.extract(tree.grow(X[:60], y[:60], **grow))
+        V, u, tenths = X[60:], y[60:], rng.integers(1, 4, 60) * 0.1
+        told = str(rules.simplify(full, V, u, sample_weight=tenths, **options))
+        assert str(rules.simplify(full, V[order], u[order], sample_weight=tenths[order], **options)) == told
+        if method != "pessimistic":  # that counts weights as rows
+            assert str(rules.simplify(full, V, u, sample_weight=np.rint(10 * tenths), **options)) == told
+            alike = [rules.simplify(full, V, u, sample_weight=np.full(60, w), **options) for w in (0.1, 1.0, 3.3)]
+            assert len(set(map(str, alike))) == 1
+
+
 def test_regression_lists():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 3))

@@ -14,6 +14,7 @@ import numpy as np
 from kernelrules import check
 from kernelrules.prune._common import cut, node_risk, require_tree
 from kernelrules.results import Tree
+from kernelrules.ties import ranks
 
 __all__ = ["snip", "to_size"]
 
@@ -56,7 +57,7 @@ def to_size(tree: Tree, n_leaves: int, loss: str | None = None) -> Tree:
     inner = np.flatnonzero(left >= 0)
     rise = np.zeros(tree.n_nodes)
     rise[inner] = np.maximum(risk[inner] - risk[left[inner]] - risk[right[inner]], 0.0) / tree.weight[0]
-    rises, gains = _ranks(rise, _noise(tree, risk)), _ranks(tree.gain, _noise(tree, tree.weight * tree.impurity))
+    rises, gains = ranks(rise, _noise(tree, risk)), ranks(tree.gain, _noise(tree, tree.weight * tree.impurity))
     parent = np.full(tree.n_nodes, -1)
     parent[left[inner]] = parent[right[inner]] = inner
     split = (left >= 0).astype(int)
@@ -83,15 +84,6 @@ def _noise(tree: Tree, risk: np.ndarray) -> np.ndarray:
     """
     scale = 1.0 if tree.classes is not None else risk[0] / tree.weight[0]
     return _NOISE * scale * (tree.weight / tree.weight[0])
-
-
-def _ranks(numbers: np.ndarray, noise: np.ndarray) -> list[int]:
-    """Places of the numbers in ascending order, one for those that differ by noise."""
-    order = np.argsort(numbers, kind="stable")
-    apart = np.diff(numbers[order], prepend=-np.inf) > noise[order] + np.append(0.0, noise[order[:-1]])
-    ranks = np.empty(len(numbers), dtype=np.int64)
-    ranks[order] = np.cumsum(apart)
-    return ranks.tolist()
 
 
 def snip(tree: Tree, nodes: Any) -> Tree:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from kernelrules import check, parallel
+from kernelrules import check, parallel, ties
 from kernelrules.core.cover import first_matches
 from kernelrules.core.induce import Grower
 from kernelrules.core.ranked import Ranked, ranked_dense, ranked_sparse
@@ -24,7 +24,6 @@ _NO_LIMIT = 1 << 15  # of conditions and rules; conditions are counted in two by
 _MOST_ROWS = (1 << 31) - 1
 _NANOSECONDS = 30.0  # to sort an entry
 _N_TRIES, _MANY_ROWS = 3, 10_000  # where this is not given: so many tries, but one for more rows
-_PRECISION = 52  # bits of a sum of weights
 
 
 def induce(
@@ -248,23 +247,13 @@ def _data(
     if n > _MOST_ROWS:
         raise ValueError(f"X has {n} rows: at most {_MOST_ROWS} can be")
     ranked = table.ranked(used, n_threads)
-    exact = None if (weights[used] == 1).all() else _exact(weights[used])
+    exact = None if (weights[used] == 1).all() else ties.exact(weights[used])
     logs = None
     if exact is None:
         logs = np.zeros(n + 2)
         logs[1:] = np.log2(np.arange(1, n + 2))
     grower = Grower(ranked, ask_missing, exact, logs, n_threads)
     return Data(grower, ranked.n_tests(ask_missing), codes[used].astype(np.int32), n_classes, exact)
-
-
-def _exact(weights: np.ndarray) -> np.ndarray:
-    """Weights as multiples of a power of two such that sums of any of them are exact."""
-    with np.errstate(over="ignore"):
-        total = float(weights.sum())
-    if not np.isfinite(total):
-        raise ValueError("sample_weight is too large: its sum overflows float64")
-    unit = np.ldexp(1.0, max(int(np.frexp(total)[1]) - _PRECISION, -1074))
-    return np.maximum(np.rint(weights / unit), 1) * unit
 
 
 # ---- classes ----------------------------------------------------------------------------------------------------
