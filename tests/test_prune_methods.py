@@ -1,5 +1,6 @@
 """The other ways to prune, each against the slow way: all pruned trees, one pair at a time, one leaf at a time."""
 
+import importlib
 from dataclasses import replace
 
 import numpy as np
@@ -13,6 +14,8 @@ from kernelrules import prune
 from kernelrules import tree as trees
 from kernelrules.prune.chi2 import p_values
 from kernelrules.prune.pessimistic import extra_errors
+
+reduced_error = importlib.import_module("kernelrules.prune.reduced_error")  # the name in prune is the function
 
 METHODS = {
     "alpha": lambda t, X, y: prune.cost_complexity(t, 0.01),
@@ -198,6 +201,26 @@ def test_reduced_error_counts_fractions_of_rows():
     assert wrong(pruned) <= wrong(tree)
     for node in np.flatnonzero(pruned.left >= 0):
         assert wrong(prune.snip(pruned, node)) > wrong(pruned)
+
+
+def test_fractions_are_counted_in_blocks(monkeypatch):
+    """Shares of all rows in all leaves need not fit in memory, and blocks change nothing."""
+    rng = np.random.default_rng(0)
+    X, y = noisy(300, classes=3)
+    X[rng.random(X.shape) < 0.1] = np.nan
+    tree = trees.grow(X[:200], y[:200], missing="fractional")
+    leaves, codes, weight = trees.apply(tree, X[200:]), y[200:], rng.integers(0, 3, 100).astype(float)
+    ends, says = np.flatnonzero(tree.left < 0), np.zeros((tree.n_nodes, tree.n_leaves))
+    says[ends, np.arange(len(ends))] = 1.0
+    shares = trees.predict_proba(replace(tree, value=says, classes=np.arange(len(ends))), X[200:])
+    told = np.zeros((tree.n_nodes, 3))
+    told[ends] = shares.T @ (weight[:, None] * (codes[:, None] == np.arange(3)))
+    assert (shares > 0).sum() > 110
+    for rows, some in ((4096, 256), (7, 5), (1, 1)):
+        monkeypatch.setattr(reduced_error, "_ROWS_AT_A_TIME", rows)
+        monkeypatch.setattr(reduced_error, "_LEAVES_AT_A_TIME", some)
+        found = reduced_error._weights_by_leaf(tree, X[200:], leaves, codes, weight, 1)
+        np.testing.assert_allclose(found, told, rtol=1e-12, atol=1e-12)
 
 
 def test_reduced_error_reads_what_predict_reads():

@@ -55,9 +55,9 @@ def simplify(
     """Drop conditions that rules can do without, and order the rules into a decision list with a default.
 
     From each rule, the condition goes whose removal leaves the most accurate rule, again and again, while the accuracy
-    does not fall, but for rounding. The rules are then ordered by it (of equals, that with more rows covered first), and
-    OTHERWISE is the commonest class, or the mean, of the rows that no rule holds for, of all rows where there are none. Last, rules
-    without which the list answers no worse for the rows given are left out, from the end on.
+    does not fall, but for rounding. The rules are then ordered by it (of equals, that with more rows covered first),
+    and OTHERWISE is the commonest class, or the mean, of the rows that no rule holds for, of all rows where there are
+    none. Last, rules without which the list answers no worse for the rows given are left out, from the end on.
 
     Parameters
     ----------
