@@ -1,6 +1,7 @@
 """export: every format is run or read back, and predicts as the tree or the rule list does."""
 
 import json
+from dataclasses import replace
 import math
 import sqlite3
 
@@ -275,6 +276,20 @@ def test_documents_that_are_none():
             export.from_json(text)
     with pytest.raises(TypeError, match="text must be a string"):
         export.from_json(good)
+
+
+def test_induced_lists_come_back():
+    X = np.random.default_rng(0).normal(size=(200, 3))
+    found = rules.induce(X, np.where(X[:, 0] > 0.5, "a", "b"), rng=0)
+    again = export.from_json(export.to_json(found))
+    assert len(again) == len(found) > 0
+    assert str(again) == str(found)
+    for mine, theirs in zip(again, found, strict=True):
+        assert (mine.conditions, mine.prediction, mine.n) == (theirs.conditions, theirs.prediction, theirs.n)
+        assert (mine.support, mine.confidence, mine.weight) == (theirs.support, theirs.confidence, theirs.weight)
+    by_hand = replace(found[0], support=np.float64(found[0].support))
+    again = export.from_json(export.to_json(replace(found, rules=(by_hand,))))
+    assert again[0].support == found[0].support
 
 
 def replaced_in(document, way, value):

@@ -23,6 +23,7 @@ __all__ = ["from_json", "to_json"]
 
 _FORMAT = 1
 _SCALARS = (bool, int, float, str)
+_NO_NUMBERS = ("nan", "inf", "-inf")  # in JSON
 
 
 def to_json(t: Tree | RuleList, *, indent: int | None = None) -> str:
@@ -163,8 +164,12 @@ def _read_array(value: dict[str, Any]) -> Any:
 
 
 def _number(value: Any) -> float:
-    """A number, or one of the three that JSON has none for."""
-    if isinstance(value, bool) or not (isinstance(value, (int, float)) or value in ("nan", "inf", "-inf")):
+    """A number, one of the three that JSON has none for, or an array of no dimensions."""
+    if isinstance(value, dict):
+        value = _read(value)
+    if isinstance(value, bool) or not (
+        isinstance(value, (int, float)) or (isinstance(value, str) and value in _NO_NUMBERS)
+    ):
         raise ValueError(f"{value!r} is not a number")
     return float(value)
 

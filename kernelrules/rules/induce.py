@@ -297,7 +297,7 @@ def _as_rules(
         otherwise = found[always[0]][0]
         found = found[: always[0]]
     counts, rows = _class_weights(data, [rule for _, rule in found])
-    total = counts.sum()
+    total = float(counts.sum())
     rules = []
     for (k, rule), weights, n in zip(found, counts, rows, strict=False):
         weight = float(weights.sum())
