@@ -1,9 +1,9 @@
 """export: every format is run or read back, and predicts as the tree or the rule list does."""
 
 import json
-from dataclasses import replace
 import math
 import sqlite3
+from dataclasses import replace
 
 import numpy as np
 import pytest
