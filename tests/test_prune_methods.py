@@ -420,3 +420,15 @@ def test_a_tree_grown_by_the_test_loses_nothing_to_it(table, level):
     tree = table.grow(chi2=level)
     assert prune.chi2(tree, min(level * (1 + 1e-9), 1.0)).n_leaves == tree.n_leaves
     assert prune.chi2(table.grow(), 1.0).n_leaves == table.grow().n_leaves
+
+
+# ---- weights that are no numbers of rows ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["pessimistic", "mdl", "chi2"])
+def test_weights_that_are_shares_are_warned_of(name):
+    X, y = noisy(100)
+    with pytest.warns(prune.WeightWarning, match="weights count as numbers of rows here, and those of 100 rows sum to"):
+        METHODS[name](trees.grow(X, y, sample_weight=np.full(100, 0.01)), X, y)
+    METHODS[name](trees.grow(X, y, sample_weight=np.full(100, 0.2)), X, y)  # no warning, or pytest would raise it
+    METHODS["size"](trees.grow(X, y, sample_weight=np.full(100, 0.01)), X, y)

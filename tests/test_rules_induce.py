@@ -209,6 +209,7 @@ def test_zero_weight_leaves_rows_out():
     assert (len(found), found.default, list(found.classes)) == (0, "out", ["in", "out"])
 
 
+@pytest.mark.filterwarnings("ignore::kernelrules.rules.WeightWarning")
 @pytest.mark.parametrize("scale", [1e-300, 1e-5, 0.1, 1 / 3, 1e6, 1e300])
 def test_weights_of_any_size(scale):
     X, y = problem(200)

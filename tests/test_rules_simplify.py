@@ -306,3 +306,17 @@ def test_columns_that_no_rule_asks_for_cost_nothing():
     assert [[(c.feature - 7) // 250_000 for c in rule.conditions] for rule in found] == [
         [c.feature for c in rule.conditions] for rule in told
     ]
+
+
+def test_weights_that_are_shares_are_warned_of():
+    X, y = noisy(100)
+    full, shares = rules.extract(tree.grow(X, y)), np.full(100, 0.01)
+    for call in (
+        lambda **given: rules.simplify(full, X, y, method="pessimistic", **given),
+        lambda **given: rules.induce(X, y, rng=0, **given),
+    ):
+        with pytest.warns(rules.WeightWarning, match="those of 100 rows sum to 1 only") as told:
+            call(sample_weight=shares)
+        assert told[0].filename == __file__
+        call(sample_weight=20 * shares)
+    rules.simplify(full, X, y, sample_weight=shares)

@@ -83,7 +83,8 @@ def induce(
         Most rules in all, and most conditions of a rule while it grows.
     sample_weight : array (n,), optional
         Weights of the rows: 2 is the same as the row twice, but for how rows are dealt to grow and prune on. Weight 0
-        leaves a row out. Rounded to 52 bits of their sum, so that all sums are exact.
+        leaves a row out. As they count rows, there is a `WeightWarning` where their sum is far below the number of
+        rows. Rounded to 52 bits of their sum, so that all sums are exact.
     categorical : "from_dtype", None, or sequence of column numbers or names
         Columns of categories: those that do not hold numbers by their type, none, or these.
     missing : "fail", "extra" or "error"
@@ -133,6 +134,9 @@ def induce(
     table = _Table(X, categorical, missing)
     classes, codes = check.labels(y, table.n_rows)
     weights = check.weights(sample_weight, table.n_rows)
+    with np.errstate(over="ignore"):  # refused below
+        total = float(weights.sum())
+    check.counted_weights(total, int((weights > 0).sum()))
     names = table.names or tuple(f"x{column}" for column in range(table.n_features))
     if feature_names is not None:
         names = check.names(feature_names, table.n_features, "feature_names", "columns")

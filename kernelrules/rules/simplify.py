@@ -74,7 +74,7 @@ def simplify(
         Of the pessimistic estimate, in (0, 0.5]: the chance that the true share of errors is above its limit. Smaller
         values drop more.
     sample_weight : array (n,), optional
-        Weights of the rows.
+        Weights of the rows; method="pessimistic" counts them as numbers of rows.
     n_threads : int, optional
         Default: the cores that the process may use.
     callback : callable, optional
@@ -109,6 +109,8 @@ def simplify(
         raise ValueError('method="pessimistic" counts errors of classes: for a regression use method="validation"')
     short, X_val, used = narrowed(rs, X_val)
     data = _read(short, X_val, y_val, sample_weight, method)
+    if method == "pessimistic":
+        check.counted_weights(float(data.weights.sum()), int((data.weights > 0).sum()))
     judged = _judged(short, data, level if method == "pessimistic" else 0.0, threads, tick)
     return widened(_as_list(short, judged, data), rs, used)
 
