@@ -376,6 +376,9 @@ def test_what_is_refused():
                 write(t, class_names=["a"])
     with pytest.raises(TypeError, match="t must be a Tree or a RuleList"):
         export.to_json(None)
+    for name in ("float", "isinstance", "print"):
+        with pytest.raises(ValueError, match="name must not be that of one of Python's own functions"):
+            export.to_python(grown, name=name)
     for name in ("class", "2x", "", 3):
         with pytest.raises(ValueError, match="name must be a Python identifier"):
             export.to_python(grown, name=name)

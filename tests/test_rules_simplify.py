@@ -238,6 +238,15 @@ def test_simplify_tells_of_progress():
     assert told[-1].fraction == 1.0
 
 
+def test_no_rule_comes_after_one_that_always_holds():
+    """A rule without rows loses all conditions; what is worth less than it does not count, and the default decides."""
+    cuts = tree.grow([[0.0], [10.0], [1000.0]] * 4, ["a", "b", "a"] * 4)
+    full = rules.extract(cuts, ["A"])
+    assert str(full) == "A ≤ 5 → a\n5 < A ≤ 505 → b\nA > 505 → a"
+    X, y = np.repeat([[0.0], [10.0]], [16, 4], axis=0), ["a"] * 17 + ["b"] * 3
+    assert str(rules.simplify(full, X, y)) == "A ≤ 5 → a\nOTHERWISE → b"
+
+
 # ---- decision lists ---------------------------------------------------------------------------------------------
 
 
