@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import numbers
 import os
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,7 +23,9 @@ from kernelrules.core.finite import magnitude
 __all__ = [
     "Csr",
     "DtypeError",
+    "WeightWarning",
     "class_factors",
+    "counted_weights",
     "fewer_columns",
     "fits_memory",
     "float_type",
@@ -44,6 +47,7 @@ __all__ = [
 
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 _CLOSE_LABELS = 1 << 12  # numbers between the lowest and the highest that are counted one by one
+_SHARE_OF_ROWS = 0.1  # of the number of rows: weights that sum to less hardly count rows
 _ALWAYS_FITS = 1 << 26  # bytes; below this nobody needs to ask the system how much is free
 
 
@@ -52,6 +56,10 @@ class DtypeError(TypeError, ValueError):
 
     A TypeError by nature; also a ValueError, which is what NumPy and scikit-learn raise for the same data.
     """
+
+
+class WeightWarning(UserWarning):
+    """Weights count as numbers of rows here, and their sum says that there is next to nothing to learn from."""
 
 
 @dataclass(frozen=True)
@@ -477,6 +485,17 @@ def weights(sample_weight: Any, n: int, name: str = "sample_weight") -> np.ndarr
     if n and not array.any():
         raise ValueError(f"{name} is zero for every row")
     return array
+
+
+def counted_weights(total: float, n_rows: float, stacklevel: int = 3) -> None:
+    """Warn where weights that count as numbers of rows sum to far less than the rows are: shares, most likely."""
+    if total < _SHARE_OF_ROWS * n_rows:
+        warnings.warn(
+            f"weights count as numbers of rows here, and those of {n_rows:.10g} rows sum to {total:.3g} only: multiply "
+            "them, so that they sum to the number of rows",
+            WeightWarning,
+            stacklevel=stacklevel,
+        )
 
 
 def class_factors(class_weight: Any, classes: np.ndarray, counts: np.ndarray) -> np.ndarray:

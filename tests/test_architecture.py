@@ -20,7 +20,7 @@ LAYERS = [
     {"core"},
     {"check", "results", "datasets"},
     {"parallel"},
-    {"kernels", "losses", "selection"},
+    {"kernels", "losses", "selection", "ties"},
     {"ridge", "graph", "erm", "svm", "tree"},
     {"prune", "rules", "bounds", "persist", "plot", "export"},
     {"estimators", "report", "cli", "__main__"},

@@ -3,6 +3,7 @@
 import json
 import math
 import sqlite3
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -277,6 +278,82 @@ def test_documents_that_are_none():
         export.from_json(good)
 
 
+def test_induced_lists_come_back():
+    X = np.random.default_rng(0).normal(size=(200, 3))
+    found = rules.induce(X, np.where(X[:, 0] > 0.5, "a", "b"), rng=0)
+    again = export.from_json(export.to_json(found))
+    assert len(again) == len(found) > 0
+    assert str(again) == str(found)
+    for mine, theirs in zip(again, found, strict=True):
+        assert (mine.conditions, mine.prediction, mine.n) == (theirs.conditions, theirs.prediction, theirs.n)
+        assert (mine.support, mine.confidence, mine.weight) == (theirs.support, theirs.confidence, theirs.weight)
+    by_hand = replace(found[0], support=np.float64(found[0].support))
+    again = export.from_json(export.to_json(replace(found, rules=(by_hand,))))
+    assert again[0].support == found[0].support
+
+
+def replaced_in(document, way, value):
+    """The document with one entry changed: `way` leads to it."""
+    changed = json.loads(json.dumps(document))
+    inner = changed
+    for step in way[:-1]:
+        inner = inner[step]
+    inner[way[-1]] = value
+    return json.dumps(changed)
+
+
+def test_documents_whose_fields_do_not_belong_together():
+    frame = np.array([["u", 0.0], ["v", 1.0], ["w", 2.0]] * 4, dtype=object)
+    grown = tree.grow(frame, ["a", "b", "a"] * 4)
+    numbers = tree.grow([[0.0], [1.0]], [0.0, 1.0], criterion="squared_error")
+    good, listed = json.loads(export.to_json(grown)), json.loads(export.to_json(rules.extract(grown)))
+    regression = json.loads(export.to_json(rules.extract(numbers)))
+    condition = ("rules", 0, "conditions", 0)
+    for document in (good, listed, regression):
+        export.from_json(json.dumps(document))
+    for document, way, value, says in [
+        (good, ("kind",), {}, 'kind of a document is "tree" or "rules"'),
+        (good, ("gain",), 5, "gain must be an array"),
+        (good, ("n_samples",), None, "n_samples must be an array"),
+        (good, ("weight", "dtype"), "<i8", "weight has the dtype int64"),
+        (good, ("classes",), None, "value has shape"),
+        (good, ("classes", "data"), ["a"], "describe a tree"),
+        (good, ("feature_names",), 3, "feature_names must be 2 strings"),
+        (good, ("feature_names",), ["A"], "feature_names must be 2 strings"),
+        (good, ("criterion",), 4, "criterion must be a string"),
+        (good, ("n_features",), -3, "n_features must be a whole number, at least 1"),
+        (good, ("n_train",), True, "n_train must be a whole number"),
+        (good, ("categories",), [None], "categories must have an entry for each of 2 columns"),
+        (good, ("categories", 0), 7, "categories of column 0 must be an array"),
+        (good, ("fill",), good["gain"], "fill has shape"),
+        (listed, (*condition, "feature"), 7, "rule 0 asks for column 7, and there are 2"),
+        (listed, (*condition, "feature"), -1, "rule 0 asks for column -1"),
+        (listed, (*condition, "feature"), True, "is not a condition"),
+        (listed, (*condition, "categories"), [5], "rule 0 has the code 5 of column 0, which has 3 levels"),
+        (listed, (*condition, "categories"), [0.5], "is not a condition"),
+        (listed, (*condition, "feature"), 1, "rule 0 takes column 1 for categories"),
+        (listed, ("levels",), None, "levels must have an entry for each of 2 columns"),
+        (listed, ("rules", 0, "prediction"), "zzz", "rule 0 predicts 'zzz', which is none of the classes"),
+        (listed, ("rules", 0, "shares"), [0.5], "shares of rule 0 must be an array"),
+        (listed, ("rules", 0, "n"), True, "True is not a number"),
+        (listed, ("default",), None, "the default predicts None"),
+        (listed, ("default_shares", "shape"), [1, 2], "shares of the default has shape"),
+        (listed, ("n_features",), 3, "levels must have an entry for each of 3 columns"),
+        (listed, ("class_names",), ["a"], "class_names must be 2 strings"),
+        (listed, ("feature_names",), None, "feature_names must be 2 strings, got None"),
+        (listed, ("ordered",), 1, "ordered must be true or false"),
+        (listed, ("missing",), None, "missing must be a string"),
+        (listed, ("classes",), None, "'a' is not a number"),
+        (regression, ("class_names",), ["a"], "class_names are for classes"),
+        (regression, ("rules", 0, "prediction"), "much", "'much' is not a number"),
+        (regression, ("rules", 0, "prediction"), None, "rule 0 predicts None, which is not a number"),
+        (regression, ("n_outputs",), 2, "prediction of the default must be an array"),
+        (regression, (*condition, "high"), "nan", "has a limit of column 0 that is no number"),
+    ]:
+        with pytest.raises(ValueError, match=says):
+            export.from_json(replaced_in(document, way, value))
+
+
 # ---- what is refused --------------------------------------------------------------------------------------------
 
 
@@ -299,6 +376,9 @@ def test_what_is_refused():
                 write(t, class_names=["a"])
     with pytest.raises(TypeError, match="t must be a Tree or a RuleList"):
         export.to_json(None)
+    for name in ("float", "isinstance", "print"):
+        with pytest.raises(ValueError, match="name must not be that of one of Python's own functions"):
+            export.to_python(grown, name=name)
     for name in ("class", "2x", "", 3):
         with pytest.raises(ValueError, match="name must be a Python identifier"):
             export.to_python(grown, name=name)

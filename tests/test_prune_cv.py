@@ -17,6 +17,7 @@ from test_tree_golden import golden
 
 from kernelrules import datasets, prune, selection
 from kernelrules import tree as trees
+from kernelrules.prune.cross_validation import _prices
 
 
 def noisy(n=200, p=3, seed=0):
@@ -124,6 +125,16 @@ def test_small_tables_full_of_ties(criterion, data):
     told = prune.cross_validate(table.X, table.y, folds=folds, sample_weight=table.weight, **options)
     error, _ = slowly(table.X, table.y, folds, None, told.measure, table.weight, **options)
     np.testing.assert_allclose(told.error, error, rtol=1e-8, atol=1e-10 * max(1.0, told.risk[-1]))
+
+
+@pytest.mark.parametrize("scale", [1.0, 1 / 3, 0.7, 1e-9, 1e9])
+def test_prices_are_above_alphas_that_are_the_same_but_for_rounding(scale):
+    """A fold whose alpha is the geometric mean loses its split, whatever its rounding."""
+    prices = _prices(scale * np.array([0.1, 0.4, 0.9]))
+    same = scale * np.array([0.2, 0.6])
+    assert (prices[:2] > same * (1 + 1e-12)).all()
+    np.testing.assert_allclose(prices[:2], same, rtol=1e-9)
+    assert prices[2] == np.inf
 
 
 def test_the_rules():

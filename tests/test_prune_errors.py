@@ -120,6 +120,8 @@ def test_raising_needs_the_training_rows():
         prune.pessimistic(TREE, raising=True, X=X[:50], y=Y[:50])
     with pytest.raises(ValueError, match="not the rows that the tree was grown on"):
         prune.pessimistic(TREE, raising=True, X=X, y=Y + 1)
+    with pytest.raises(ValueError, match="not the rows that the tree was grown on: they come to node"):
+        prune.pessimistic(TREE, raising=True, X=X[::-1], y=Y)  # as many of every class, but others
     with pytest.raises(ValueError, match="2 columns but the tree was grown on 3"):
         prune.pessimistic(TREE, raising=True, X=X[:, :2], y=Y)
     with pytest.raises(ValueError, match="sample_weight has 3 entries"):
@@ -156,9 +158,22 @@ def test_validation_rows():
         prune.reduced_error(NUMBERS, X[:2], [np.nan, 1.0])
     with pytest.raises(TypeError, match="y_val must hold real numbers"):
         prune.reduced_error(NUMBERS, X[:2], ["a", "b"])
+    with pytest.raises(ValueError, match="y_val is too far from what the tree predicts"):
+        prune.reduced_error(NUMBERS, X, np.where(Y > 0, 1e200, 0.0))
+    counts = trees.grow(X, Y, criterion="poisson")
+    with pytest.raises(ValueError, match=r"y_val must not be negative for poisson, got -2\.0 at position 1"):
+        prune.reduced_error(counts, X[:3], [0.0, -2.0, 1.0])
     two = trees.grow(X, np.column_stack([Y, Y]), criterion="squared_error")
     with pytest.raises(ValueError, match=r"y_val has shape \(60,\), but X_val has 60 rows and the tree 2 targets"):
         prune.reduced_error(two, X, Y)
+
+
+def test_rows_without_weight_have_no_say():
+    """Their loss may be infinite: a leaf that predicts 0 for a count of 9."""
+    counts = trees.grow([[0.0], [0.0], [1.0], [1.0]], [0, 0, 1, 2], criterion="poisson")
+    kept = prune.reduced_error(counts, [[0.0], [1.0], [0.0]], [0, 2, 9], sample_weight=[1, 1, 0])
+    assert kept.n_leaves == 2
+    assert prune.reduced_error(counts, [[0.0], [1.0], [0.0]], [0, 2, 9]).n_leaves == 1
 
 
 def test_cross_validation():

@@ -1,5 +1,6 @@
 """The other ways to prune, each against the slow way: all pruned trees, one pair at a time, one leaf at a time."""
 
+import importlib
 from dataclasses import replace
 
 import numpy as np
@@ -13,6 +14,8 @@ from kernelrules import prune
 from kernelrules import tree as trees
 from kernelrules.prune.chi2 import p_values
 from kernelrules.prune.pessimistic import extra_errors
+
+reduced_error = importlib.import_module("kernelrules.prune.reduced_error")  # the name in prune is the function
 
 METHODS = {
     "alpha": lambda t, X, y: prune.cost_complexity(t, 0.01),
@@ -89,12 +92,44 @@ def test_pairs_of_leaves_go_one_by_one(criterion, data):
     for n_leaves in range(1, tree.n_leaves + 1):
         pruned = prune.to_size(tree, n_leaves)
         assert pruned.n_leaves == n_leaves
-        told = oracle.to_size(tree, risk, n_leaves)
+        assert leaves_in(tree, pruned) == oracle.to_size(tree, risk, n_leaves)
+
+
+@pytest.mark.parametrize("criterion", ["gini", "squared_error"])
+def test_rounding_decides_no_ties(criterion):
+    """Neither the order of the rows nor the unit of weights or targets: all are full of ties here."""
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        X, order = rng.integers(0, 6, (100, 4)).astype(float), rng.permutation(100)
         if criterion == "gini":
-            assert leaves_in(tree, pruned) == told
-        else:  # rounding may exchange pairs that raise the loss by the same
-            mine = sum(risk[leaf] for leaf in leaves_in(tree, pruned))
-            np.testing.assert_allclose(mine, sum(risk[leaf] for leaf in told), rtol=1e-9, atol=1e-9)
+            y = ((X[:, 0] > 2) ^ (rng.random(100) < 0.3)).astype(int)
+        else:
+            y = (X[:, 0] + rng.integers(0, 4, 100)) * 0.1
+        tenths = rng.integers(1, 4, 100)
+        whole = trees.grow(X, y, criterion=criterion, sample_weight=tenths.astype(float))
+        scaled = trees.grow(X, y, criterion=criterion, sample_weight=tenths * 0.1)
+        permuted = trees.grow(X[order], y[order], criterion=criterion, sample_weight=tenths[order] * 0.1)
+        for other in (scaled, permuted):
+            if not np.array_equal(other.feature, whole.feature):  # a tie of the growing
+                continue
+            for n_leaves in range(2, whole.n_leaves, 3):
+                told = leaves_in(whole, prune.to_size(whole, n_leaves))
+                assert leaves_in(other, prune.to_size(other, n_leaves)) == told
+
+
+def test_small_differences_are_no_ties():
+    """Ten digits below the loss of all rows, and still told apart."""
+    steps = np.array([0.01, 0.02, 0.03, 1.0])
+    X = np.arange(16, dtype=float)
+    y = np.repeat([0.0, 1e3, 2e3, 3e3], 4) + np.tile([0, 0, 1, 1], 4) * np.repeat(steps, 4)
+    tree = trees.grow(X[:, None], y, criterion="squared_error")
+    assert tree.n_leaves == 8
+    kept = [trees.apply(prune.to_size(tree, n), X[:, None]) for n in (7, 6, 5)]
+    assert [[len(set(leaves[first : first + 4])) for first in (0, 4, 8, 12)] for leaves in kept] == [
+        [1, 2, 2, 2],
+        [1, 1, 2, 2],
+        [1, 1, 1, 2],
+    ]
 
 
 def test_the_loss_may_be_another_than_that_of_growing():
@@ -166,6 +201,26 @@ def test_reduced_error_counts_fractions_of_rows():
     assert wrong(pruned) <= wrong(tree)
     for node in np.flatnonzero(pruned.left >= 0):
         assert wrong(prune.snip(pruned, node)) > wrong(pruned)
+
+
+def test_fractions_are_counted_in_blocks(monkeypatch):
+    """Shares of all rows in all leaves need not fit in memory, and blocks change nothing."""
+    rng = np.random.default_rng(0)
+    X, y = noisy(300, classes=3)
+    X[rng.random(X.shape) < 0.1] = np.nan
+    tree = trees.grow(X[:200], y[:200], missing="fractional")
+    leaves, codes, weight = trees.apply(tree, X[200:]), y[200:], rng.integers(0, 3, 100).astype(float)
+    ends, says = np.flatnonzero(tree.left < 0), np.zeros((tree.n_nodes, tree.n_leaves))
+    says[ends, np.arange(len(ends))] = 1.0
+    shares = trees.predict_proba(replace(tree, value=says, classes=np.arange(len(ends))), X[200:])
+    told = np.zeros((tree.n_nodes, 3))
+    told[ends] = shares.T @ (weight[:, None] * (codes[:, None] == np.arange(3)))
+    assert (shares > 0).sum() > 110
+    for rows, some in ((4096, 256), (7, 5), (1, 1)):
+        monkeypatch.setattr(reduced_error, "_ROWS_AT_A_TIME", rows)
+        monkeypatch.setattr(reduced_error, "_LEAVES_AT_A_TIME", some)
+        found = reduced_error._weights_by_leaf(tree, X[200:], leaves, codes, weight, 1)
+        np.testing.assert_allclose(found, told, rtol=1e-12, atol=1e-12)
 
 
 def test_reduced_error_reads_what_predict_reads():
@@ -365,3 +420,15 @@ def test_a_tree_grown_by_the_test_loses_nothing_to_it(table, level):
     tree = table.grow(chi2=level)
     assert prune.chi2(tree, min(level * (1 + 1e-9), 1.0)).n_leaves == tree.n_leaves
     assert prune.chi2(table.grow(), 1.0).n_leaves == table.grow().n_leaves
+
+
+# ---- weights that are no numbers of rows ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["pessimistic", "mdl", "chi2"])
+def test_weights_that_are_shares_are_warned_of(name):
+    X, y = noisy(100)
+    with pytest.warns(prune.WeightWarning, match="weights count as numbers of rows here, and those of 100 rows sum to"):
+        METHODS[name](trees.grow(X, y, sample_weight=np.full(100, 0.01)), X, y)
+    METHODS[name](trees.grow(X, y, sample_weight=np.full(100, 0.2)), X, y)  # no warning, or pytest would raise it
+    METHODS["size"](trees.grow(X, y, sample_weight=np.full(100, 0.01)), X, y)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from oracles import rules as oracle
 from oracles import tree_walk
 
-from kernelrules import datasets, rules, tree
+from kernelrules import datasets, export, rules, tree
 from kernelrules.results import Condition, Rule, RuleList
 from kernelrules.results.rule_text import list_text, number_text
 from kernelrules.results.rules import UNSEEN
@@ -235,7 +235,7 @@ def listed(*rules_given, **fields):
         ([Condition(2, categories=(UNSEEN, 0, 1, 2))], "colour is known", None),
         ([Condition(2, categories=(), missing=True)], "colour is missing", None),
         ([Condition(2, categories=(1,), missing=True)], "colour = green or missing", None),
-        ([Condition(0, 1.0, 1.0 + 2**-40)], "1 < A ≤ 1.0000000000009095", None),
+        ([Condition(0, 1.0, 1.0 + 2**-40)], "1 < A ≤ 1.000000000000909", "1 < A ≤ 1.0000000000009095"),
         ([Condition(0, low=0.1 + 0.2)], "A > 0.3", "A > 0.30000000000000004"),
         ([], "ALWAYS", None),
     ],
@@ -282,6 +282,37 @@ def test_halfway_points_of_decimals_stay_between_them(a, b, places):
     low, high = sorted((a / 10**places, b / 10**places))
     if low < high:
         assert low <= float(number_text(low + (high - low) / 2)) < high
+
+
+@pytest.mark.parametrize(
+    ("values", "text"),
+    [
+        ([1234567890.12, 1234567890.14], "A ≤ 1234567890.13 → 0\nA > 1234567890.13 → 1"),
+        (
+            [1.0, 1 + 2e-11, 1 + 4e-11],
+            "A ≤ 1.00000000001 → 0\n1.00000000001 < A ≤ 1.00000000003 → 1\nA > 1.00000000003 → 0",
+        ),
+        ([123456789.125, 123456789.25], "A ≤ 123456789.1875 → 0\nA > 123456789.1875 → 1"),
+        ([0.1, 0.2], "A ≤ 0.15 → 0\nA > 0.15 → 1"),
+        ([-1.1, 1.2], "A ≤ 0.05 → 0\nA > 0.05 → 1"),
+    ],
+)
+def test_text_is_right_about_rows_that_are_close(values, text):
+    X, y = np.array([values]).T, np.arange(len(values)) % 2
+    found = rules.extract(tree.grow(X, y), ["A"])
+    assert str(found) == text
+    assert text.split(" ≤ ")[1].split()[0] in export.to_text(tree.grow(X, y), ["A"])
+
+
+@given(st.lists(st.integers(0, 10**6), min_size=2, max_size=8, unique=True), st.integers(0, 17), st.floats(-1e3, 1e3))
+def test_thresholds_of_a_column_read_in_their_order(steps, places, offset):
+    """However close they are: each lies in text between those beside it."""
+    different = sorted({offset + step * 10.0**-places for step in steps})
+    found = listed(*((Condition(0, high=high), "Y") for high in different))
+    told = [float(line.split(" ≤ ")[1].split(" →")[0]) for line in str(found).splitlines()[:-1]]
+    assert told == sorted(set(told))
+    for low, high, said in zip(different, different[1:], told, strict=False):
+        assert abs(said - low) <= 0.01 * (high - low)
 
 
 def test_predictions_in_text():

@@ -1,5 +1,6 @@
 """Induction of rules as a whole: what must hold of any list, and of any input."""
 
+import importlib
 import math
 
 import numpy as np
@@ -146,6 +147,26 @@ def test_classes_from_the_rarest():
     assert (rules.predict(found, X) == y).mean() > 0.97
 
 
+def test_the_share_of_a_class_is_among_those_still_to_be_learned(monkeypatch):
+    """It sets the bits of errors: with many classes, those learned before no longer count."""
+    module = importlib.import_module("kernelrules.rules.induce")  # the name in rules is the function
+    shares = []
+
+    class Recorded(module.Stage):
+        def __init__(self, data, rows, positive, share, *rest):
+            shares.append(share)
+            super().__init__(data, rows, positive, share, *rest)
+
+    monkeypatch.setattr(module, "Stage", Recorded)
+    y = np.repeat(["d", "c", "b", "a"], [40, 30, 20, 10])
+    X = np.random.default_rng(0).normal(size=(100, 2))
+    rules.induce(X, y, rng=0)
+    assert shares == pytest.approx([10 / 100, 20 / 90, 30 / 70])
+    shares.clear()
+    rules.induce(X, y, rng=0, sample_weight=np.repeat([1.0, 1.0, 4.0, 1.0], [40, 30, 20, 10]))
+    assert shares == pytest.approx([10 / 160, 30 / 150, 40 / 120])
+
+
 # ---- awkward data -----------------------------------------------------------------------------------------------
 
 
@@ -209,6 +230,7 @@ def test_zero_weight_leaves_rows_out():
     assert (len(found), found.default, list(found.classes)) == (0, "out", ["in", "out"])
 
 
+@pytest.mark.filterwarnings("ignore::kernelrules.rules.WeightWarning")
 @pytest.mark.parametrize("scale", [1e-300, 1e-5, 0.1, 1 / 3, 1e6, 1e300])
 def test_weights_of_any_size(scale):
     X, y = problem(200)

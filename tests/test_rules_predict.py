@@ -94,6 +94,23 @@ def test_data_frames_and_sparse_data():
     np.testing.assert_array_equal(rules.predict(rules.extract(grown), X), tree.predict(grown, X))
 
 
+def test_missing_values_of_sparse_rows_are_refused_in_every_column():
+    """As those of dense rows are: also where no rule asks for the column."""
+    X = np.array([[0.0, 0.0, 1.0], [1.0, 2.0, 0.0]] * 4)
+    found = rules.extract(tree.grow(X, ["a", "b"] * 4, missing="error", max_depth=1))
+    used = found[0].conditions[0].feature
+    for column in range(3):
+        holed = X.copy()
+        holed[5, column] = np.nan
+        for rows in (holed, sparse.csr_array(holed), sparse.csc_array(holed)):
+            with pytest.raises(ValueError, match="X holds nan at row 5, column"):
+                rules.predict(found, rows)
+    holed = X.copy()
+    holed[5, (used + 1) % 3] = np.nan
+    allowed = rules.extract(tree.grow(X, ["a", "b"] * 4, max_depth=1))
+    assert rules.predict(allowed, sparse.csr_array(holed)).tolist() == ["a", "b"] * 4
+
+
 # ---- any list ---------------------------------------------------------------------------------------------------
 
 

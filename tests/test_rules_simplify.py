@@ -3,6 +3,7 @@
 import csv
 import dataclasses
 import gzip
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -145,6 +146,27 @@ def test_order_of_rows_and_threads_do_not_matter():
     assert len(texts) == 1
 
 
+@pytest.mark.parametrize("method", ["validation", "pessimistic", "regression"])
+def test_rounding_decides_no_ties(method):
+    """Neither the order of the rows nor the unit of weights or targets, in tables that are full of ties."""
+    for seed in range(25):
+        rng = np.random.default_rng(seed)
+        X, order = rng.integers(0, 3, (120, 4)).astype(float), rng.permutation(60)
+        y = ((X[:, 0] > 0) ^ (rng.random(120) < 0.3)).astype(int)
+        options = {"method": method}
+        if method == "regression":
+            y, options = X[:, 0] + rng.integers(0, 3, 120), {}
+        grow = {"criterion": "squared_error"} if method == "regression" else {}
+        full = rules.extract(tree.grow(X[:60], y[:60], **grow))
+        V, u, tenths = X[60:], y[60:], rng.integers(1, 4, 60) * 0.1
+        told = str(rules.simplify(full, V, u, sample_weight=tenths, **options))
+        assert str(rules.simplify(full, V[order], u[order], sample_weight=tenths[order], **options)) == told
+        if method != "pessimistic":  # that counts weights as rows
+            assert str(rules.simplify(full, V, u, sample_weight=np.rint(10 * tenths), **options)) == told
+            alike = [rules.simplify(full, V, u, sample_weight=np.full(60, w), **options) for w in (0.1, 1.0, 3.3)]
+            assert len(set(map(str, alike))) == 1
+
+
 def test_regression_lists():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 3))
@@ -216,6 +238,15 @@ def test_simplify_tells_of_progress():
     assert told[-1].fraction == 1.0
 
 
+def test_no_rule_comes_after_one_that_always_holds():
+    """A rule without rows loses all conditions; what is worth less than it does not count, and the default decides."""
+    cuts = tree.grow([[0.0], [10.0], [1000.0]] * 4, ["a", "b", "a"] * 4)
+    full = rules.extract(cuts, ["A"])
+    assert str(full) == "A ≤ 5 → a\n5 < A ≤ 505 → b\nA > 505 → a"
+    X, y = np.repeat([[0.0], [10.0]], [16, 4], axis=0), ["a"] * 17 + ["b"] * 3
+    assert str(rules.simplify(full, X, y)) == "A ≤ 5 → a\nOTHERWISE → b"
+
+
 # ---- decision lists ---------------------------------------------------------------------------------------------
 
 
@@ -259,3 +290,42 @@ def test_decision_lists_of_other_lists():
     part = rules.decision_list(found[1:])
     assert rules.predict(part, [[0.0], [1.0], [2.0]]).tolist() == ["a", "b", "c"]
     assert part.default == "a"
+
+
+def test_columns_that_no_rule_asks_for_cost_nothing():
+    """A million words, of which a tree asks for four: 17 GB, were all of them looked at for each rule."""
+    X, y = noisy(300)
+    full = rules.extract(tree.grow(X, y))
+    p = 10**6
+    spread = [
+        dataclasses.replace(
+            rule, conditions=tuple(dataclasses.replace(c, feature=250_000 * c.feature + 7) for c in rule.conditions)
+        )
+        for rule in full
+    ]
+    wide = dataclasses.replace(
+        full, rules=tuple(spread), levels=(None,) * p, feature_names=("w",) * p, n_features=p, missing_seen=None
+    )
+    tracemalloc.start()
+    found = rules.decision_list(wide)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2**24
+    told = rules.decision_list(full)
+    assert [[(c.feature - 7) // 250_000 for c in rule.conditions] for rule in found] == [
+        [c.feature for c in rule.conditions] for rule in told
+    ]
+
+
+def test_weights_that_are_shares_are_warned_of():
+    X, y = noisy(100)
+    full, shares = rules.extract(tree.grow(X, y)), np.full(100, 0.01)
+    for call in (
+        lambda **given: rules.simplify(full, X, y, method="pessimistic", **given),
+        lambda **given: rules.induce(X, y, rng=0, **given),
+    ):
+        with pytest.warns(rules.WeightWarning, match="those of 100 rows sum to 1 only") as told:
+            call(sample_weight=shares)
+        assert told[0].filename == __file__
+        call(sample_weight=20 * shares)
+    rules.simplify(full, X, y, sample_weight=shares)

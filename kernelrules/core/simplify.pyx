@@ -2,15 +2,15 @@
 
 A rule is judged by the rows that it covers: by the weighted share whose class it predicts, by a pessimistic estimate of
 it (C4.5's: the upper limit of the share of errors), or by the mean squared error. Each time the test goes whose removal
-leaves the best rule; of equals that with more rows covered, and then the later. A rule that covers nothing has no
-worth, and may lose any test.
+leaves the best rule; of equals that with more rows covered, and then the later. What differs by rounding is equal. A
+rule that covers nothing has no worth, and may lose any test.
 
 Rows are bits, 64 in a word. Invariant: what becomes of a rule depends on no other, so any number of threads gives the
 same.
 """
 
 from cython.parallel cimport prange, threadid
-from libc.math cimport INFINITY, pow, sqrt
+from libc.math cimport INFINITY, fabs, pow, sqrt
 from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
@@ -25,6 +25,8 @@ cdef extern from "Python.h":
 
 cdef extern from *:
     int __builtin_ctzll(unsigned long long) nogil
+
+cdef double _NOISE = 2.0 ** -40         # of 1, or of a mean squared error
 
 cdef struct Worth:
     double score, covered
@@ -85,9 +87,16 @@ cdef inline void add_rows(const Judge *judge, uint64_t word, Py_ssize_t w, int64
         good[0] -= total(word, 64 * w, losses)
 
 
-cdef bint is_better(const Worth *one, const Worth *other) noexcept nogil:
+cdef bint as_good(const Judge *judge, double score, double other) noexcept nogil:
+    """Whether scores are equal, but for rounding."""
+    return score == other or fabs(score - other) <= _NOISE * (1 if judge.classes != NULL else min(-score, -other))
+
+
+cdef bint is_better(const Judge *judge, const Worth *one, const Worth *other) noexcept nogil:
     """Whether one is as good at least: a later test with as good a removal is dropped first."""
-    return one.score > other.score or (one.score == other.score and one.covered >= other.covered)
+    if as_good(judge, one.score, other.score):
+        return one.covered >= (1 - _NOISE) * other.covered
+    return one.score > other.score
 
 
 cdef void fill_losses(const Judge *judge, const double *prediction, double *losses) noexcept nogil:
@@ -150,9 +159,9 @@ cdef Worth drop_tests(const Judge *judge, const uint64_t *masks, const uint64_t 
                 if fails != 0:
                     add_rows(judge, fails, place[e], code, losses, &more, &more_good)
             tried = worth_of(judge, more, more_good)
-            if is_better(&tried, &best):
+            if is_better(judge, &tried, &best):
                 best, best_test = tried, k
-        if best_test < 0 or best.score < worth.score:
+        if best_test < 0 or (best.score < worth.score and not as_good(judge, best.score, worth.score)):
             return worth
         kept[best_test] = 0
 

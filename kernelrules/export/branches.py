@@ -11,7 +11,7 @@ import numpy as np
 
 from kernelrules import check
 from kernelrules.results import Condition, RuleList, Tree
-from kernelrules.results.rule_text import condition_text, number_text, prediction_text
+from kernelrules.results.rule_text import condition_text, digits_needed, number_text, prediction_text
 from kernelrules.tree.paths import leaf_conditions, side_condition
 
 __all__ = ["NamedTree", "branches_of", "named_list", "one_of_both"]
@@ -68,6 +68,7 @@ class NamedTree:
             missing_seen=tree.missing_seen,
             classes=tree.classes,
             class_names=class_names,
+            digits=digits_needed(zip(tree.feature.tolist(), tree.threshold.tolist(), strict=True)),
         )
 
     def asks(self, node: int, *, left: bool = True) -> str:

@@ -15,14 +15,15 @@ from typing import Any
 
 import numpy as np
 
-from kernelrules.core import walk
 from kernelrules.export.branches import one_of_both
+from kernelrules.export.verify import verified_rules, verified_tree
 from kernelrules.results import Condition, Rule, RuleList, Surrogates, Tree
 
 __all__ = ["from_json", "to_json"]
 
 _FORMAT = 1
 _SCALARS = (bool, int, float, str)
+_NO_NUMBERS = ("nan", "inf", "-inf")  # in JSON
 
 
 def to_json(t: Tree | RuleList, *, indent: int | None = None) -> str:
@@ -86,7 +87,7 @@ def from_json(text: str) -> Tree | RuleList:
     if found["kernelrules"] != _FORMAT:
         raise ValueError(f"text has the format {found['kernelrules']!r}, and this version reads {_FORMAT}")
     makers = {"tree": _tree, "rules": _rules}
-    if found.get("kind") not in makers:
+    if not isinstance(found.get("kind"), str) or found["kind"] not in makers:
         raise ValueError(f'the kind of a document is "tree" or "rules", got {found.get("kind")!r}')
     try:
         return makers[found["kind"]](found)
@@ -163,8 +164,12 @@ def _read_array(value: dict[str, Any]) -> Any:
 
 
 def _number(value: Any) -> float:
-    """A number, or one of the three that JSON has none for."""
-    if isinstance(value, bool) or not (isinstance(value, (int, float)) or value in ("nan", "inf", "-inf")):
+    """A number, one of the three that JSON has none for, or an array of no dimensions."""
+    if isinstance(value, dict):
+        value = _read(value)
+    if isinstance(value, bool) or not (
+        isinstance(value, (int, float)) or (isinstance(value, str) and value in _NO_NUMBERS)
+    ):
         raise ValueError(f"{value!r} is not a number")
     return float(value)
 
@@ -175,32 +180,35 @@ def _tree(found: dict[str, Any]) -> Tree:
     made = {field.name: _read(given[field.name]) for field in fields(Tree) if field.name != "surrogates"}
     if surrogates is not None:
         surrogates = Surrogates(**{field.name: _read(surrogates[field.name]) for field in fields(Surrogates)})
-    tree = Tree(**made, surrogates=surrogates)
-    if len(tree.value) != tree.n_nodes or len(tree.missing_left) != tree.n_nodes:
-        raise ValueError("its arrays differ in length")
-    walk.Nodes(tree)
-    return tree
+    return verified_tree(Tree(**made, surrogates=surrogates))
 
 
 def _rules(found: dict[str, Any]) -> RuleList:
     made = {field.name: _read(found[field.name]) for field in fields(RuleList) if field.name != "rules"}
-    listed = tuple(_rule(rule) for rule in found["rules"])
-    if isinstance(made["default"], str) and made["classes"] is None:
-        made["default"] = _number(made["default"])
-    return RuleList(rules=listed, **made)
+    of_classes = made["classes"] is not None
+    listed = tuple(_rule(rule, of_classes=of_classes) for rule in found["rules"])
+    made["default"] = _answer(found["default"], of_classes=of_classes)
+    return verified_rules(RuleList(rules=listed, **made))
 
 
-def _rule(found: dict[str, Any]) -> Rule:
+def _answer(found: Any, *, of_classes: bool) -> Any:
+    """A class, or numbers."""
+    return _number(found) if isinstance(found, str) and not of_classes else _read(found)
+
+
+def _rule(found: dict[str, Any], *, of_classes: bool) -> Rule:
     numbers = {name: _number(found[name]) for name in ("support", "confidence", "weight")}
     conditions = tuple(_condition(condition) for condition in found["conditions"])
-    n = found["n"] if isinstance(found["n"], int) else _number(found["n"])
-    return Rule(conditions, _read(found["prediction"]), n=n, shares=_read(found["shares"]), **numbers)
+    n = found["n"] if type(found["n"]) is int else _number(found["n"])
+    prediction = _answer(found["prediction"], of_classes=of_classes)
+    return Rule(conditions, prediction, n=n, shares=_read(found["shares"]), **numbers)
 
 
 def _condition(found: dict[str, Any]) -> Condition:
     codes = found["categories"]
-    if not isinstance(found["feature"], int) or not isinstance(found["missing"], bool):
+    whole = codes is None or (isinstance(codes, list) and all(type(code) is int for code in codes))
+    if type(found["feature"]) is not int or not isinstance(found["missing"], bool) or not whole:
         raise ValueError(f"{found!r} is not a condition")
     if codes is not None:
-        codes = tuple(int(code) for code in codes)
+        codes = tuple(codes)
     return Condition(found["feature"], _number(found["low"]), _number(found["high"]), codes, found["missing"])

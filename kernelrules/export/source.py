@@ -6,6 +6,7 @@ Numbers are written so that they read back the same.
 
 from __future__ import annotations
 
+import builtins
 import keyword
 import math
 from typing import Any
@@ -74,6 +75,8 @@ def to_python(t: Tree | RuleList, feature_names: Any = None, *, name: str = "pre
     one_of_both(t)
     if not (isinstance(name, str) and name.isidentifier() and not keyword.iskeyword(name)):
         raise ValueError(f"name must be a Python identifier, got {name!r}")
+    if hasattr(builtins, name):
+        raise ValueError(f"name must not be that of one of Python's own functions, got {name!r}")
     names = column_names(t, feature_names)
     levels = t.levels if isinstance(t, RuleList) else t.categories
     conditions, predictions, default = branches_of(t)

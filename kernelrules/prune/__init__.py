@@ -7,6 +7,7 @@ mdl.py               mdl                                       chi2.py          
 _common.py           what nodes lose, and how a tree is cut
 """
 
+from kernelrules.check import WeightWarning
 from kernelrules.prune.chi2 import chi2
 from kernelrules.prune.cost_complexity import cost_complexity, cost_complexity_path
 from kernelrules.prune.cross_validation import cross_validate
@@ -19,6 +20,7 @@ from kernelrules.results import PruneCV, PrunePath
 __all__ = [
     "PruneCV",
     "PrunePath",
+    "WeightWarning",
     "chi2",
     "cost_complexity",
     "cost_complexity_path",

@@ -45,6 +45,7 @@ def chi2(tree: Tree, level: float) -> Tree:
     most = check.positive(level, "level")
     if most > 1:
         raise ValueError(f"level is a significance level, at most 1, got {level!r}")
+    check.counted_weights(float(tree.weight[0]), float(tree.n_samples[0]))
     # A tree costs -1 for every significant split, so it pays to keep a node if and only if there is one at or below it.
     significant = np.where(p_values(tree) <= most, -1.0, 0.0)
     cost, gone = np.empty(tree.n_nodes), np.empty(tree.n_nodes, dtype=np.uint8)

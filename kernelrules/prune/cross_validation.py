@@ -6,7 +6,8 @@ on the other rows, and one walk of a held-out row up from its leaf tells its los
 of the means (core.prune.held_out). So there is one growth a fold, however many sizes are tried.
 
 Errors and standard errors are those of rpart's table: over rows, not over folds. With e the loss of a held-out row,
-error = sum w·e / W and se = sqrt(sum w·e² - W·error²) / W.
+error = sum w·e / W and se = sqrt(sum w·e² - W·error²) / W. Weights count as numbers of rows there: errors do not depend
+on their unit, standard errors do.
 """
 
 from __future__ import annotations
@@ -77,7 +78,9 @@ def cross_validate(
     callback : callable, optional
         Told of progress, in folds; not where there is an executor.
     **grow : optional
-        What `tree.grow` takes. Rows count in risk and error by `sample_weight`, times `class_weight`.
+        What `tree.grow` takes. Rows count in risk and error by `sample_weight`, times `class_weight`. In standard
+        errors a weight is a number of rows: weights that sum to 1 give those of a single row, and rule="1se" then takes
+        far too small a tree. Let weights sum to the number of rows.
 
     Returns
     -------

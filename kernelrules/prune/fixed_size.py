@@ -14,15 +14,19 @@ import numpy as np
 from kernelrules import check
 from kernelrules.prune._common import cut, node_risk, require_tree
 from kernelrules.results import Tree
+from kernelrules.ties import ranks
 
 __all__ = ["snip", "to_size"]
+
+_NOISE = 2.0**-40  # of what the loss of a node is computed from: losses that differ by less, differ by rounding
 
 
 def to_size(tree: Tree, n_leaves: int, loss: str | None = None) -> Tree:
     """Remove pairs of leaves, always the one that raises the loss least, until there are so many leaves.
 
     Of pairs that raise it by the same, the one whose split gained least goes first, and then the last one in the order
-    of nodes.
+    of nodes. What differs by rounding only is the same, so that neither the order of the rows nor the unit of the
+    weights decides.
 
     Parameters
     ----------
@@ -52,8 +56,8 @@ def to_size(tree: Tree, n_leaves: int, loss: str | None = None) -> Tree:
     left, right = tree.left, tree.right
     inner = np.flatnonzero(left >= 0)
     rise = np.zeros(tree.n_nodes)
-    rise[inner] = np.maximum(risk[inner] - risk[left[inner]] - risk[right[inner]], 0.0)
-    rises, gains = rise.tolist(), tree.gain.tolist()
+    rise[inner] = np.maximum(risk[inner] - risk[left[inner]] - risk[right[inner]], 0.0) / tree.weight[0]
+    rises, gains = ranks(rise, _noise(tree, risk)), ranks(tree.gain, _noise(tree, tree.weight * tree.impurity))
     parent = np.full(tree.n_nodes, -1)
     parent[left[inner]] = parent[right[inner]] = inner
     split = (left >= 0).astype(int)
@@ -71,6 +75,15 @@ def to_size(tree: Tree, n_leaves: int, loss: str | None = None) -> Tree:
             if waits_for[above] == 0:
                 heapq.heappush(pairs, (rises[above], gains[above], -above))
     return cut(tree, gone)
+
+
+def _noise(tree: Tree, risk: np.ndarray) -> np.ndarray:
+    """How far rounding may have moved what a split saves, per unit of weight: in proportion to the node's weight.
+
+    Shares of classes are rounded as numbers around 1 are, sums of squares as the variance of all rows.
+    """
+    scale = 1.0 if tree.classes is not None else risk[0] / tree.weight[0]
+    return _NOISE * scale * (tree.weight / tree.weight[0])
 
 
 def snip(tree: Tree, nodes: Any) -> Tree:

@@ -20,6 +20,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import gammaln
 
+from kernelrules import check
 from kernelrules.core import prune as core
 from kernelrules.prune._common import class_counts, cut, require_classes
 from kernelrules.results import Tree
@@ -51,6 +52,7 @@ def mdl(tree: Tree) -> Tree:
     (True, Tree(gini, 2 leaves, depth 1, 3 features))
     """
     require_classes(tree, "the description length of labels")
+    check.counted_weights(float(tree.weight[0]), float(tree.n_samples[0]))
     cost, gone = np.empty(tree.n_nodes), np.empty(tree.n_nodes, dtype=np.uint8)
     core.cheapest(tree.left, tree.right, leaf_bits(tree), split_bits(tree), 0.0, cost, gone)
     return cut(tree, gone.view(bool))

@@ -74,6 +74,7 @@ def pessimistic(
         raise ValueError(f"confidence must be at most 0.5, got {confidence!r}")
     if not isinstance(raising, (bool, np.bool_)):
         raise TypeError(f"raising must be True or False, got {raising!r}")
+    check.counted_weights(float(tree.weight[0]), float(tree.n_samples[0]))
     tree = _collapsed(tree)
     if raising:
         return raised(tree, partial(expected_errors, confidence=limit), TOLERANCE, X, y, sample_weight)

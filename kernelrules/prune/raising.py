@@ -116,12 +116,17 @@ class _Rows:
         weight = check.weights(sample_weight, n)
         same = np.array_equal(classes, tree.classes)
         counts = np.bincount(codes, weight, k) if same else None
-        if not same or not np.allclose(counts, tree.value[0] * tree.weight[0], rtol=1e-9, atol=1e-9 * tree.weight[0]):
+        if not same or not self._agrees(counts, 0):
             raise ValueError("X and y are not the rows that the tree was grown on: their classes differ in weight")
         self.classes = np.zeros((n, k))
         self.classes[np.arange(n), codes] = weight
         self.kept = np.flatnonzero(weight > 0)
         self.stumps: dict[int, walk.Nodes] = {}
+
+    def _agrees(self, counts: np.ndarray, source: int) -> bool:
+        """Whether these are the weights of the classes in a node of the grown tree."""
+        told = self.tree.value[source] * self.tree.weight[source]
+        return bool((np.abs(counts - told) <= 1e-9 * (np.abs(told) + self.tree.weight[0])).all())
 
     def grown(self) -> _Node:
         """The nodes of the tree as it was grown."""
@@ -131,6 +136,12 @@ class _Rows:
                 node.left, node.right = nodes[left], nodes[right]
         nodes[0].counts = self.classes.sum(axis=0)
         self.send_down(nodes[0])
+        for node in nodes:
+            if not self._agrees(node.counts, node.source):
+                raise ValueError(
+                    f"X and y are not the rows that the tree was grown on: they come to node {node.source} in other "
+                    "numbers than these did"
+                )
         return nodes[0]
 
     def sides(self, source: int, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -7,18 +7,21 @@ smaller error on these rows.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from kernelrules import check
+from kernelrules import check, parallel
 from kernelrules import tree as trees
 from kernelrules.core import prune as core
+from kernelrules.core import walk
 from kernelrules.prune._common import LOSSES, cut, require_tree
 from kernelrules.results import Tree
+from kernelrules.tree.columns import read_with_missing
 
 __all__ = ["reduced_error"]
+
+_ROWS_AT_A_TIME, _LEAVES_AT_A_TIME = 4096, 256  # whose shares are in memory
 
 
 def reduced_error(
@@ -90,11 +93,17 @@ def _codes(tree: Tree, y: Any, m: int) -> np.ndarray:
 def _targets(tree: Tree, y: Any, m: int) -> np.ndarray:
     """Numbers, (m, d)."""
     if tree.value.ndim == 1:
-        return check.targets(y, m, "y_val")[:, None]
-    raw = np.asarray(y)
-    if raw.shape != (m, tree.n_outputs):
-        raise ValueError(f"y_val has shape {raw.shape}, but X_val has {m} rows and the tree {tree.n_outputs} targets")
-    return np.column_stack([check.targets(raw[:, k], m, f"y_val[:, {k}]") for k in range(tree.n_outputs)])
+        targets = check.targets(y, m, "y_val")[:, None]
+    else:
+        raw, d = np.asarray(y), tree.n_outputs
+        if raw.shape != (m, d):
+            raise ValueError(f"y_val has shape {raw.shape}, but X_val has {m} rows and the tree {d} targets")
+        targets = np.column_stack([check.targets(raw[:, k], m, f"y_val[:, {k}]") for k in range(d)])
+    negative = (targets < 0).any(axis=1)
+    if tree.criterion == "poisson" and negative.any():
+        row = int(negative.argmax())
+        raise ValueError(f"y_val must not be negative for poisson, got {targets[row].min()} at position {row}")
+    return targets
 
 
 def _weights_by_leaf(tree: Tree, X: Any, leaves: Any, codes: Any, weight: np.ndarray, n_threads: Any) -> np.ndarray:
@@ -102,16 +111,30 @@ def _weights_by_leaf(tree: Tree, X: Any, leaves: Any, codes: Any, weight: np.nda
     k, n = len(tree.classes), tree.n_nodes
     if tree.missing != "fractional":
         return np.bincount(leaves * k + codes, weight, n * k).reshape(n, k)
-    # The shares of each row in the leaves are the class shares of a tree that has a class for every leaf.
-    ends = np.flatnonzero(tree.left < 0)
-    check.fits_memory((len(codes), len(ends)), np.float64, "shares of the rows in the leaves")
-    table = np.zeros((n, len(ends)))
-    table[ends, np.arange(len(ends))] = 1.0
-    shares = trees.predict_proba(replace(tree, value=table, classes=np.arange(len(ends))), X, n_threads=n_threads)
-    by_leaf = np.zeros((n, k))
-    for code in range(k):
-        by_leaf[ends, code] = (weight * (codes == code)) @ shares
+    x, _ = read_with_missing(tree, X)
+    comes_apart = np.isnan(x).any(axis=1)
+    whole = ~comes_apart
+    by_leaf = np.bincount(leaves[whole] * k + codes[whole], weight[whole], n * k).reshape(n, k)
+    _add_fractions(by_leaf, tree, x[comes_apart], codes[comes_apart], weight[comes_apart], n_threads)
     return by_leaf
+
+
+def _add_fractions(
+    by_leaf: np.ndarray, tree: Tree, x: np.ndarray, codes: np.ndarray, weight: np.ndarray, n_threads: Any
+) -> None:
+    """The same of rows that go to several leaves: their shares are what they get where every leaf says its number."""
+    nodes, threads = walk.Nodes(tree), parallel.n_threads_or_default(n_threads)
+    ends = np.flatnonzero(tree.left < 0)
+    for some in (ends[first : first + _LEAVES_AT_A_TIME] for first in range(0, len(ends), _LEAVES_AT_A_TIME)):
+        says = np.zeros((tree.n_nodes, len(some)))
+        says[some, np.arange(len(some))] = 1.0
+        for first in range(0, len(x), _ROWS_AT_A_TIME):
+            here = slice(first, first + _ROWS_AT_A_TIME)
+            rows = x[here]
+            shares, of_class = np.empty((len(rows), len(some))), np.zeros((len(rows), by_leaf.shape[1]))
+            walk.fractional_values(nodes, rows, says, shares, threads, None)
+            of_class[np.arange(len(rows)), codes[here]] = weight[here]
+            by_leaf[some] += shares.T @ of_class
 
 
 def _class_errors(tree: Tree, by_leaf: np.ndarray) -> np.ndarray:
@@ -130,6 +153,8 @@ def _number_errors(tree: Tree, targets: np.ndarray, leaves: np.ndarray, weight: 
     inner = np.flatnonzero(tree.left >= 0)
     parent[tree.left[inner]] = parent[tree.right[inner]] = inner
     values = np.ascontiguousarray(tree.value.reshape(tree.n_nodes, -1))
-    losses = np.zeros(tree.n_nodes)
-    core.node_losses(LOSSES[tree.criterion], leaves, parent, values, targets, weight, losses)
+    losses, counts = np.zeros(tree.n_nodes), weight > 0
+    core.node_losses(LOSSES[tree.criterion], leaves[counts], parent, values, targets[counts], weight[counts], losses)
+    if tree.criterion != "poisson" and not np.isfinite(losses).all():  # poisson's is infinite where 0 is predicted
+        raise ValueError("y_val is too far from what the tree predicts: the sum of the losses overflows float64")
     return losses

@@ -8,6 +8,7 @@ matching.py        a rule list as the core reads it; sparse.py: the columns that
 induce.py          induce: a list learned from data, by RIPPER; ripper.py: the rules of one class
 """
 
+from kernelrules.check import WeightWarning
 from kernelrules.results import Condition, Coverage, Rule, RuleList
 from kernelrules.rules.decision_list import decision_list
 from kernelrules.rules.extract import extract
@@ -20,6 +21,7 @@ __all__ = [
     "Coverage",
     "Rule",
     "RuleList",
+    "WeightWarning",
     "coverage",
     "decision_list",
     "extract",

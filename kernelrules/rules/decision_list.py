@@ -95,35 +95,35 @@ def _mixed(last: list[Rule], rs: RuleList) -> np.ndarray | None:
 
 
 class _Boxes:
-    """What the rules of a list cover, as arrays: an interval of each column, its levels, and missing values."""
+    """What the rules of a list cover, as arrays: an interval of each column asked for, its levels, missing values."""
 
     def __init__(self, rules: list[Rule], rs: RuleList) -> None:
-        shape = (len(rules), rs.n_features)
-        n_levels = sum(len(named) + 1 for named in rs.levels if named is not None)
-        check.fits_memory((len(rules), 17 * rs.n_features + n_levels), np.uint8, "what the rules cover")
+        asked = sorted({condition.feature for rule in rules for condition in rule.conditions})
+        self.place = {column: place for place, column in enumerate(asked)}
+        shape = (len(rules), len(asked))
+        named = {column: rs.levels[column] for column in asked if rs.levels[column] is not None}
+        n_levels = sum(len(levels) + 1 for levels in named.values())
+        check.fits_memory((len(rules), 17 * len(asked) + n_levels), np.uint8, "what the rules cover")
         self.low, self.high = np.full(shape, -np.inf), np.full(shape, np.inf)
         self.missing = np.ones(shape, dtype=bool)
-        self.levels = {
-            j: np.ones((len(rules), len(named) + 1), dtype=bool)
-            for j, named in enumerate(rs.levels)
-            if named is not None
-        }
-        for place, rule in enumerate(rules):
+        self.levels = {column: np.ones((len(rules), len(levels) + 1), dtype=bool) for column, levels in named.items()}
+        for i, rule in enumerate(rules):
             for condition in rule.conditions:
-                column = condition.feature
-                self.low[place, column], self.high[place, column] = condition.low, condition.high
-                self.missing[place, column] = condition.missing
+                column = self.place[condition.feature]
+                self.low[i, column], self.high[i, column] = condition.low, condition.high
+                self.missing[i, column] = condition.missing
                 if condition.categories is not None:
-                    self.levels[column][place] = False
-                    self.levels[column][place, np.array(condition.categories, dtype=np.int64) + 1] = True
+                    levels = self.levels[condition.feature]
+                    levels[i] = False
+                    levels[i, np.array(condition.categories, dtype=np.int64) + 1] = True
 
     def meet(self, condition: Condition, place: int) -> np.ndarray:
         """Which of the rules after a place can hold together with a condition."""
-        column, after = condition.feature, slice(place + 1, None)
+        column, after = self.place[condition.feature], slice(place + 1, None)
         together = self.missing[after, column] & condition.missing
         if condition.categories is not None:
             codes = np.array(condition.categories, dtype=np.int64) + 1
-            return together | self.levels[column][after][:, codes].any(axis=1)
+            return together | self.levels[condition.feature][after][:, codes].any(axis=1)
         low = np.maximum(self.low[after, column], condition.low)
         return together | (low < np.minimum(self.high[after, column], condition.high))
 

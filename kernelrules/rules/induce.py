@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from kernelrules import check, parallel
+from kernelrules import check, parallel, ties
 from kernelrules.core.cover import first_matches
 from kernelrules.core.induce import Grower
 from kernelrules.core.ranked import Ranked, ranked_dense, ranked_sparse
@@ -24,7 +24,6 @@ _NO_LIMIT = 1 << 15  # of conditions and rules; conditions are counted in two by
 _MOST_ROWS = (1 << 31) - 1
 _NANOSECONDS = 30.0  # to sort an entry
 _N_TRIES, _MANY_ROWS = 3, 10_000  # where this is not given: so many tries, but one for more rows
-_PRECISION = 52  # bits of a sum of weights
 
 
 def induce(
@@ -84,7 +83,8 @@ def induce(
         Most rules in all, and most conditions of a rule while it grows.
     sample_weight : array (n,), optional
         Weights of the rows: 2 is the same as the row twice, but for how rows are dealt to grow and prune on. Weight 0
-        leaves a row out. Rounded to 52 bits of their sum, so that all sums are exact.
+        leaves a row out. As they count rows, there is a `WeightWarning` where their sum is far below the number of
+        rows. Rounded to 52 bits of their sum, so that all sums are exact.
     categorical : "from_dtype", None, or sequence of column numbers or names
         Columns of categories: those that do not hold numbers by their type, none, or these.
     missing : "fail", "extra" or "error"
@@ -134,6 +134,9 @@ def induce(
     table = _Table(X, categorical, missing)
     classes, codes = check.labels(y, table.n_rows)
     weights = check.weights(sample_weight, table.n_rows)
+    with np.errstate(over="ignore"):  # refused below
+        total = float(weights.sum())
+    check.counted_weights(total, int((weights > 0).sum()))
     names = table.names or tuple(f"x{column}" for column in range(table.n_features))
     if feature_names is not None:
         names = check.names(feature_names, table.n_features, "feature_names", "columns")
@@ -248,23 +251,13 @@ def _data(
     if n > _MOST_ROWS:
         raise ValueError(f"X has {n} rows: at most {_MOST_ROWS} can be")
     ranked = table.ranked(used, n_threads)
-    exact = None if (weights[used] == 1).all() else _exact(weights[used])
+    exact = None if (weights[used] == 1).all() else ties.exact(weights[used])
     logs = None
     if exact is None:
         logs = np.zeros(n + 2)
         logs[1:] = np.log2(np.arange(1, n + 2))
     grower = Grower(ranked, ask_missing, exact, logs, n_threads)
     return Data(grower, ranked.n_tests(ask_missing), codes[used].astype(np.int32), n_classes, exact)
-
-
-def _exact(weights: np.ndarray) -> np.ndarray:
-    """Weights as multiples of a power of two such that sums of any of them are exact."""
-    with np.errstate(over="ignore"):
-        total = float(weights.sum())
-    if not np.isfinite(total):
-        raise ValueError("sample_weight is too large: its sum overflows float64")
-    unit = np.ldexp(1.0, max(int(np.frexp(total)[1]) - _PRECISION, -1074))
-    return np.maximum(np.rint(weights / unit), 1) * unit
 
 
 # ---- classes ----------------------------------------------------------------------------------------------------
@@ -308,7 +301,7 @@ def _as_rules(
         otherwise = found[always[0]][0]
         found = found[: always[0]]
     counts, rows = _class_weights(data, [rule for _, rule in found])
-    total = counts.sum()
+    total = float(counts.sum())
     rules = []
     for (k, rule), weights, n in zip(found, counts, rows, strict=False):
         weight = float(weights.sum())

@@ -25,6 +25,7 @@ __all__ = [
     "Tests",
     "compiled_tests",
     "halves",
+    "masks_of",
     "matcher_of",
     "prediction_codes",
     "read_rows",

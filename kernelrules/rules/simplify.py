@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
-from kernelrules import check, parallel
+from kernelrules import check, parallel, ties
 from kernelrules.core import simplify as core
 from kernelrules.results import Condition, Rule, RuleList
 from kernelrules.rules.matching import compiled_tests, halves, masks_of, prediction_codes, read_rows, require_rules
@@ -23,6 +23,7 @@ from kernelrules.rules.sparse import narrowed, widened
 __all__ = ["simplify"]
 
 _METHODS = ("validation", "pessimistic")
+_NOISE = 2.0**-40  # losses and scores that differ by less, differ by rounding; as in core/simplify.pyx
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,9 +55,9 @@ def simplify(
     """Drop conditions that rules can do without, and order the rules into a decision list with a default.
 
     From each rule, the condition goes whose removal leaves the most accurate rule, again and again, while the accuracy
-    does not fall. The rules are then ordered by it (of equals, that with more rows covered first), and OTHERWISE is the
-    commonest class, or the mean, of the rows that no rule holds for, of all rows where there are none. Last, rules
-    without which the list answers no worse for the rows given are left out, from the end on.
+    does not fall, but for rounding. The rules are then ordered by it (of equals, that with more rows covered first),
+    and OTHERWISE is the commonest class, or the mean, of the rows that no rule holds for, of all rows where there are
+    none. Last, rules without which the list answers no worse for the rows given are left out, from the end on.
 
     Parameters
     ----------
@@ -73,7 +74,7 @@ def simplify(
         Of the pessimistic estimate, in (0, 0.5]: the chance that the true share of errors is above its limit. Smaller
         values drop more.
     sample_weight : array (n,), optional
-        Weights of the rows.
+        Weights of the rows; method="pessimistic" counts them as numbers of rows.
     n_threads : int, optional
         Default: the cores that the process may use.
     callback : callable, optional
@@ -108,6 +109,8 @@ def simplify(
         raise ValueError('method="pessimistic" counts errors of classes: for a regression use method="validation"')
     short, X_val, used = narrowed(rs, X_val)
     data = _read(short, X_val, y_val, sample_weight, method)
+    if method == "pessimistic":
+        check.counted_weights(float(data.weights.sum()), int((data.weights > 0).sum()))
     judged = _judged(short, data, level if method == "pessimistic" else 0.0, threads, tick)
     return widened(_as_list(short, judged, data), rs, used)
 
@@ -127,7 +130,7 @@ def _read(rs: RuleList, X: Any, y: Any, sample_weight: Any, method: str) -> _Dat
     n = len(x)
     if n == 0:
         raise ValueError("X_val has no rows")
-    weights = check.weights(sample_weight, n)
+    weights = ties.exact(check.weights(sample_weight, n))
     if rs.classes is None:
         return _Data(x, bool(missing.any()), None, _targets(y, n, rs.n_outputs), weights)
     found, numbers = check.labels(y, n, "y_val")
@@ -214,7 +217,10 @@ def _rows_of_classes(codes: np.ndarray, n_classes: int) -> np.ndarray:
 
 def _as_list(rs: RuleList, judged: list[_Judged], data: _Data) -> RuleList:
     """The rules in order of their worth, without those that the list does not need, and a default for the rest."""
-    order = sorted(range(len(judged)), key=lambda i: (-judged[i].score, -judged[i].covered, i))
+    score, covered = np.array([rule.score for rule in judged]), np.array([rule.covered for rule in judged])
+    of_score = ties.ranks(-score, _NOISE * (np.abs(score) if rs.classes is None else np.ones(len(judged))))
+    of_covered = ties.ranks(-covered, _NOISE * covered)
+    order = sorted(range(len(judged)), key=lambda i: (of_score[i], of_covered[i], i))
     chosen: dict[frozenset[Condition], _Judged] = {}
     for i in order:
         if not judged[i].conditions:
@@ -254,7 +260,7 @@ def _needed(listed: list[_Judged], default: Any, rs: RuleList, data: _Data) -> l
         loss = _losses(default, rs, data, slice(None))  # of every row, if only the rules kept so far were there
         still = []
         for rule, rows in zip(reversed(kept), reversed(reached), strict=True):
-            if _losses(rule.prediction, rs, data, rows).sum() < loss[rows].sum():
+            if _losses(rule.prediction, rs, data, rows).sum() < (1 - _NOISE) * loss[rows].sum():
                 still.append(rule)
                 held = np.flatnonzero(_unpacked(rule.holds, n))
                 loss[held] = _losses(rule.prediction, rs, data, held)

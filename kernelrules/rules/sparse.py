@@ -27,21 +27,24 @@ def narrowed(rs: RuleList, X: Any) -> tuple[RuleList, Any, np.ndarray | None]:
     short, used = _narrow.get(rs) or _made_narrow(rs)
     if len(used) == rs.n_features:
         return rs, X, None
-    rows = _checked(X)
+    rows = _checked(X, refuse_missing=rs.missing == "error")
     return short, rows[:, used], used
 
 
-def _checked(X: Any) -> sparse.csr_array:
+def _checked(X: Any, *, refuse_missing: bool) -> sparse.csr_array:
     rows = X.tocsr()
     try:
         rows = sparse.csr_array((rows.data, rows.indices, rows.indptr), shape=rows.shape)
         rows.check_format(full_check=True)
     except ValueError as error:
         raise ValueError(f"X is not a valid CSR matrix: {error}") from None
-    if rows.dtype.kind == "f" and np.isinf(rows.data).any():
-        place = int(np.isinf(rows.data).argmax())
-        row = int(np.searchsorted(rows.indptr, place, side="right")) - 1
-        raise ValueError(f"X holds {rows.data[place]} at row {row}, column {rows.indices[place]}")
+    if rows.dtype.kind == "f":
+        for refused in (np.isinf, np.isnan) if refuse_missing else (np.isinf,):
+            found = refused(rows.data)
+            if found.any():
+                place = int(found.argmax())
+                row = int(np.searchsorted(rows.indptr, place, side="right")) - 1
+                raise ValueError(f"X holds {rows.data[place]} at row {row}, column {rows.indices[place]}")
     return rows
 
 

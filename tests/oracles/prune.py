@@ -64,11 +64,17 @@ def weakest_links(tree, risk):
 
 
 def to_size(tree, risk, n_leaves):
-    """Leaves after pairs of leaves have gone one by one: least rise, least gain, last number."""
+    """Leaves after pairs of leaves have gone one by one: least rise, least gain, last number.
+
+    For tables of a few rows: what differs after eleven digits differs by rounding there.
+    """
     cut = set()
+    rise = [0.0 if tree.left[t] < 0 else risk[t] - sum(risk[c] for c in children(tree, t)) for t in range(tree.n_nodes)]
+    gain = [round(g / (tree.impurity[0] or 1.0), 11) for g in tree.gain.tolist()]
+    rise = [round(r / (risk[0] or 1.0), 11) for r in rise]
     while len(leaves := set(leaves_below(tree, 0, cut))) > n_leaves:
         pairs = [node for node in range(tree.n_nodes) if tree.left[node] >= 0 and set(children(tree, node)) <= leaves]
-        cut.add(min(pairs, key=lambda t: (risk[t] - sum(risk[c] for c in children(tree, t)), tree.gain[t], -t)))
+        cut.add(min(pairs, key=lambda t: (rise[t], gain[t], -t)))
     return frozenset(leaves)
 
 
