@@ -1,5 +1,7 @@
 """Regularised risk: against scipy on the primal, closed forms, scikit-learn; gaps at any point; relations of fits."""
 
+import warnings
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -194,6 +196,53 @@ def test_certificates_of_both_systems(loss, intercept):
         np.testing.assert_allclose(step, steps[0], rtol=1e-8, atol=1e-10)
 
 
+def exact_risk(Z, y, w, lam, loss):
+    """P of weights on explicit features, in extended precision."""
+    Z, w = Z.astype(np.longdouble), w.astype(np.longdouble)
+    u = y * (Z @ w)
+    value = {
+        "squared": lambda: (1 - u) ** 2,
+        "logistic": lambda: np.logaddexp(np.longdouble(0), -u),
+        "squared_hinge": lambda: np.maximum(0, 1 - u) ** 2,
+        "exponential": lambda: np.exp(-u),
+    }[loss]()
+    return float(value.mean() + lam * (w @ w))
+
+
+@pytest.mark.skipif(np.finfo(np.longdouble).eps > 1e-18, reason="long double has no more digits than double here")
+@each_loss
+@pytest.mark.parametrize("mean", [0.0, 5.0])
+@pytest.mark.parametrize("scale", [1.0, 1000.0])
+def test_a_gap_is_not_better_than_rounding_allows(loss, mean, scale):
+    """Singular Gram matrices with huge values: what is certified is right in extended precision."""
+    rng = np.random.default_rng(0)
+    Z = (rng.normal(size=(60, 40)) + mean) * scale
+    y = np.where(Z[:, 0] + scale * rng.normal(size=60) > mean * scale, 1, -1)
+    for lam in (1e-10, 1e-8, 1e-6, 1e-4):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", erm.ConvergenceWarning)
+            by_weights = erm.fit(Z, y, lam, kernels.Linear(), loss)
+            by_matrix = erm.fit(Z @ Z.T, y, lam, kernels.Precomputed(), loss)
+        reached = exact_risk(Z, y, by_weights.weights[0], lam, loss)
+        np.testing.assert_allclose(by_weights.certificate.primal, reached, rtol=1e-8)
+        if by_matrix.certificate.converged:
+            weights = Z.T.astype(np.longdouble) @ by_matrix.alpha[0]
+            assert exact_risk(Z, y, weights, lam, loss) <= reached * (1 + 2e-8)
+
+
+def test_unscaled_data_by_weights_and_by_the_matrix():
+    """The matrix of 120 features of 200 points is singular, and 1e13 times λn: only the weights can be right."""
+    X = np.random.default_rng(0).normal(5000, 1000, (200, 120))
+    y = np.random.default_rng(1).choice([-1, 1], 200)
+    found = erm.fit(X, y, 1e-6, kernels.Linear(), "squared")
+    closed = np.linalg.lstsq(np.r_[X, np.sqrt(1e-6 * 200) * np.eye(120)], np.r_[y, np.zeros(120)], rcond=None)[0]
+    np.testing.assert_allclose(found.weights[0], closed, rtol=1e-6, atol=1e-9)
+    assert found.certificate.converged
+    with pytest.warns(erm.ConvergenceWarning):
+        lost = erm.fit(X @ X.T, y, 1e-6, kernels.Precomputed(), "squared")
+    assert lost.certificate.gap > 1e-8 * lost.certificate.primal
+
+
 # ---- closed forms and peers ---------------------------------------------------------------------------------------
 
 
@@ -238,7 +287,7 @@ def test_logistic_agrees_with_scikit_learn(intercept, degree, lam, n):
         C=1 / (2 * lam * weight.sum()), fit_intercept=intercept, tol=1e-12, max_iter=10_000, solver="newton-cholesky"
     ).fit(phi, y, sample_weight=weight)
     found = erm.fit(X, y, lam, kernel, sample_weight=weight, intercept=intercept, tol=1e-13)
-    assert (found.weights is None) == (2 * phi.shape[1] > n)
+    assert (found.weights is None) == (phi.shape[1] > n)
     np.testing.assert_allclose(erm.decision(found, X), peer.decision_function(phi), rtol=1e-6, atol=1e-6)
     np.testing.assert_allclose(erm.predict_proba(found, X), peer.predict_proba(phi), atol=1e-6)
     np.testing.assert_array_equal(erm.predict(found, X), peer.predict(phi))

@@ -47,7 +47,7 @@ def fit(
 
     f is in the space of the kernel, with yᵢ = ±1, W the sum of the weights; a row of weight 2 is one that is there
     twice. More than two classes are fitted one against the rest. Memory: two n × n matrices in float64; where the
-    kernel has at most n/2 explicit features (Linear, Polynomial), those and two p × p matrices.
+    kernel has at most n explicit features (Linear, Polynomial), those and two p × p matrices.
 
     Parameters
     ----------

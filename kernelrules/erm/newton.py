@@ -9,9 +9,9 @@ With u the margins of f, and any such v and a,
     P(f, b) - D(a) = Σ cᵢ (L(uᵢ) + L*(-vᵢ) + vᵢ uᵢ) + λ‖f - f_a‖²,
 
 a sum of terms that are not negative. The slopes v = -L'(u) make the first sum 0, and the v of f's own coefficients,
-where it has any, the second term; either is made feasible, and the smaller gap counts. At the optimum both are 0,
-since 2λ (f - f_a), for the first of them, is the gradient of P. Along a Newton step P is minimised over one number, at
-O(n) a trial, so that it always falls.
+where it has any, the second term; either is made feasible, what rounding may hide is added, and the smaller gap counts.
+At the optimum both are 0, since 2λ (f - f_a), for the first of them, is the gradient of P. Along a Newton step P is
+minimised over one number, at O(n) a trial, so that it always falls.
 """
 
 from __future__ import annotations
@@ -69,7 +69,8 @@ class _Point:
     primal: float
     a: np.ndarray  # the dual point
     kkt: float
-    gap: float
+    gap: float  # with what rounding may hide of it
+    blur: float  # how far off the primal objective may be by rounding
 
 
 def _at(problem: Problem, theta: np.ndarray, b: float) -> _Point:
@@ -80,34 +81,53 @@ def _at(problem: Problem, theta: np.ndarray, b: float) -> _Point:
     v = -loss.first(u)
     square = max(system.inner(theta, theta, values), 0.0)
     primal = float(share @ loss.value(u)) + lam * square
+    blur, square_blur = system.rounding(theta)
     slopes_a = share * y * v / (2 * lam)
     e = theta - system.of_dual(slopes_a)
     e_values = system.values(e)
     kkt = 2 * lam * float(np.abs(e_values).max())
     if not problem.intercept:
-        a, gap = slopes_a, lam * max(system.inner(e, e, e_values), 0.0)
+        a, gap = slopes_a, _hidden(problem, u, v, blur) + lam * _square(system, e, e_values)
     else:
-        a, gap = _dual_point(problem, theta, u, _balanced(v, y, share, loss))
+        a, gap = _dual_point(problem, theta, u, blur, _balanced(v, y, share, loss))
         kkt = max(kkt, abs(float((share * y) @ v)))
     coefficients = system.dual_of(theta)
     if coefficients is not None:
-        v = np.clip(2 * lam * y * coefficients / share, -loss.slopes[1], -loss.slopes[0])
-        other, its_gap = _dual_point(problem, theta, u, _balanced(v, y, share, loss) if problem.intercept else v)
+        clipped = np.clip(2 * lam * y * coefficients / share, -loss.slopes[1], -loss.slopes[0])
+        clipped = _balanced(clipped, y, share, loss) if problem.intercept else clipped
+        other, its_gap = _dual_point(problem, theta, u, blur, clipped)
         if its_gap < gap or math.isnan(gap):
             a, gap = other, its_gap
-    return _Point(Gradient(theta, values, slopes_a, e, e_values), b, square, primal, a, kkt, gap)
+    primal_blur = float((share * np.abs(v)) @ np.broadcast_to(blur, v.shape)) + lam * square_blur
+    return _Point(Gradient(theta, values, slopes_a, e, e_values), b, square, primal, a, kkt, gap, primal_blur)
 
 
-def _dual_point(problem: Problem, theta: np.ndarray, u: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, float]:
+def _square(system: System, theta: np.ndarray, values: np.ndarray) -> float:
+    """‖f‖², or as much more as rounding may hide."""
+    return max(system.inner(theta, theta, values), 0.0) + system.rounding(theta)[1]
+
+
+def _hidden(problem: Problem, u: np.ndarray, v: np.ndarray, blur: np.ndarray | float) -> float:
+    """How much larger Σ c (L(u) + L*(-v) + v u), convex in u, is at the worse end of u ± blur."""
+    if not np.any(blur):
+        return 0.0
+    here, value = problem.loss.value(u), problem.loss.value
+    worse = np.maximum(value(u + blur) - here + v * blur, value(u - blur) - here - v * blur)
+    return float(problem.share @ np.maximum(worse, 0.0))
+
+
+def _dual_point(
+    problem: Problem, theta: np.ndarray, u: np.ndarray, blur: np.ndarray | float, v: np.ndarray
+) -> tuple[np.ndarray, float]:
     """a and the gap for slopes v of the loss, with Σ c y v = 0 if there is an intercept."""
     system, loss, share = problem.system, problem.loss, problem.share
     a = share * problem.y * v / (2 * problem.lam)
     if np.isnan(v).any():
         return a, math.nan
     apart = theta - system.of_dual(a)
-    square = system.inner(apart, apart, system.values(apart)) if apart.any() else 0.0
+    square = _square(system, apart, system.values(apart)) if apart.any() else 0.0
     pairs = np.maximum(loss.value(u) + loss.conjugate(-v) + v * u, 0.0)  # below 0 by rounding only
-    return a, float(share @ pairs) + problem.lam * max(square, 0.0)
+    return a, float(share @ pairs) + _hidden(problem, u, v, blur) + problem.lam * square
 
 
 def _balanced(v: np.ndarray, y: np.ndarray, share: np.ndarray, loss: Loss) -> np.ndarray:
@@ -143,7 +163,7 @@ def certify(problem: Problem, theta: np.ndarray, b: float = 0.0, tol: float = 1e
     """
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         point = _at(problem, theta, b)
-    return _certificate(point, _least(problem), 0, tol)
+    return _certificate(problem, point, _least(problem), 0, tol)
 
 
 def _least(problem: Problem) -> float:
@@ -151,11 +171,12 @@ def _least(problem: Problem) -> float:
     return -problem.loss.conjugate(0.0)
 
 
-def _certificate(point: _Point, bound: float, iterations: int, tol: float) -> Certificate:
+def _certificate(problem: Problem, point: _Point, bound: float, iterations: int, tol: float) -> Certificate:
     """Of a point, with the best lower bound that is known; a gap that overflowed to NaN is none."""
-    gap = max(point.primal - bound, 0.0)
+    gap = max(point.primal + point.blur - bound, 0.0)
     if point.gap < gap:
         gap = point.gap
+    gap = min(gap, point.primal - _least(problem))  # with more than that the dual would say less than is known
     return Certificate(point.primal, point.primal - gap, gap, point.kkt, iterations, bool(gap <= tol * point.primal))
 
 
@@ -182,8 +203,8 @@ def minimise(problem: Problem, tol: float, max_iter: int, report: Callable[[int,
         point = _at(problem, problem.system.zero(), 0.0)
         bound, smallest, stalls, iterations = _least(problem), math.inf, 0, 0
         while True:
-            bound = max(bound, point.primal - point.gap)  # which stays where the second is NaN
-            certificate = _certificate(point, bound, iterations, tol)
+            bound = max(bound, point.primal - point.blur - point.gap)  # which stays where the second is NaN
+            certificate = _certificate(problem, point, bound, iterations, tol)
             report(iterations, certificate.gap / point.primal)
             if certificate.converged or iterations == max_iter or stalls == _STALLS:
                 break
@@ -198,7 +219,7 @@ def minimise(problem: Problem, tol: float, max_iter: int, report: Callable[[int,
         if certificate.converged and problem.system.dual_of(point.gradient.theta) is not None:
             polished = _in_dual_form(problem, point)
             if polished.gap <= max(point.gap, min(_SAME, tol) * point.primal):
-                point, certificate = polished, _certificate(polished, bound, iterations, tol)
+                point, certificate = polished, _certificate(problem, polished, bound, iterations, tol)
     return Solution(point.gradient.theta, point.b, point.a, math.sqrt(point.square), certificate)
 
 
@@ -219,7 +240,8 @@ def _step(problem: Problem, point: _Point) -> _Point | None:
         length = _along(problem, point, direction, shift)
         if length > 0:
             following = _at(problem, point.gradient.theta + length * direction, point.b + length * shift)
-            if following.primal < point.primal or following.gap < point.gap:
+            level = following.primal <= (1 + _PROGRESS) * point.primal
+            if following.primal < point.primal or (level and following.gap < point.gap):
                 return following
     return None
 
