@@ -9,6 +9,7 @@ from interrupting import seconds_to_stop
 from scipy import sparse
 
 from kernelrules import erm, kernels, losses, parallel
+from kernelrules.erm.newton import relative
 from kernelrules.erm.systems import Dense, Gradient
 
 rng = np.random.default_rng(0)
@@ -251,6 +252,20 @@ def test_bad_conditioning_ends_with_a_valid_bound(loss, kernel):
             assert np.isfinite(found.alpha).all()
             assert 0 <= c.dual <= c.primal <= getattr(losses, loss)(0.0) * (1 + 1e-15)
             assert c.iterations <= 200
+
+
+def test_an_objective_that_rounds_to_zero():
+    """Three features of five points, K 1e22 times λ: margins of 1, and ‖f‖² below 0 by rounding, which proves nothing."""
+    for seed in range(12):
+        Z = 1e6 * np.random.default_rng(seed).normal(size=(5, 3))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", erm.ConvergenceWarning)
+            c = erm.fit(Z @ Z.T, [0, 1, 0, 1, 1], 1e-10, kernels.Precomputed(), "squared_hinge").certificate
+        assert c.dual >= 0
+        assert not (c.converged and c.primal == 0)
+    assert relative(1.0, 0.0) == np.inf
+    assert relative(0.0, 0.0) == 0
+    assert relative(1.0, 4.0) == 0.25
 
 
 def test_points_that_are_all_equal():

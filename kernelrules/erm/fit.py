@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from kernelrules import check, kernels, losses, parallel
-from kernelrules.erm.newton import Problem, Solution, minimise
+from kernelrules.erm.newton import Problem, Solution, minimise, relative
 from kernelrules.erm.systems import Features, system_of
 from kernelrules.kernels.values import plain, resolve, take
 from kernelrules.results import Certificate, ErmFit
@@ -167,7 +167,7 @@ def _model(
         weights=weights,
         intercept=np.array([s.b for s in solutions]),
         norms=np.array([s.norm for s in solutions]),
-        certificate=max(certificates, key=lambda c: (not c.converged, c.gap / c.primal)),
+        certificate=max(certificates, key=lambda c: (not c.converged, relative(c.gap, c.primal))),
         certificates=certificates,
         X=points,
         n_features=x.shape[1],
@@ -238,11 +238,11 @@ def _warn_unless_converged(certificates: Iterable[Certificate], tol: float) -> N
     """One warning for all machines."""
     late = [c for c in certificates if not c.converged]
     if late:
-        worst = max(late, key=lambda c: c.gap / c.primal)
+        worst = max(late, key=lambda c: relative(c.gap, c.primal))
         warnings.warn(
             f"{len(late)} machine(s) stopped before the relative gap {tol:g} was reached: it is up to "
-            f"{worst.gap / worst.primal:.3g} after {worst.iterations} steps. Scale the features, take a larger lam, or "
-            "allow more with max_iter",
+            f"{relative(worst.gap, worst.primal):.3g} after {worst.iterations} steps. Scale the features, take a "
+            "larger lam, or allow more with max_iter",
             ConvergenceWarning,
             stacklevel=3,
         )

@@ -27,7 +27,7 @@ from kernelrules.erm.systems import Gradient, System
 from kernelrules.losses import Loss
 from kernelrules.results import Certificate
 
-__all__ = ["Problem", "Solution", "certify", "minimise"]
+__all__ = ["Problem", "Solution", "certify", "minimise", "relative"]
 
 _FLAT = 0.05  # of the slope at the start of a step: as flat as that is the bottom of the step
 _TRIALS = 60
@@ -166,6 +166,24 @@ def certify(problem: Problem, theta: np.ndarray, b: float = 0.0, tol: float = 1e
     return _certificate(problem, point, _least(problem), 0, tol)
 
 
+def relative(gap: float, primal: float) -> float:
+    """The gap as a part of the objective; of one that rounds to 0, no gap is small.
+
+    Parameters
+    ----------
+    gap, primal : float
+        Of a certificate.
+
+    Returns
+    -------
+    float
+        gap / primal.
+    """
+    if primal > 0:
+        return gap / primal
+    return 0.0 if gap == 0 else math.inf
+
+
 def _least(problem: Problem) -> float:
     """D(0), the least value of the loss: 0 for all of ours."""
     return -problem.loss.conjugate(0.0)
@@ -176,8 +194,8 @@ def _certificate(problem: Problem, point: _Point, bound: float, iterations: int,
     gap = max(point.primal + point.blur - bound, 0.0)
     if point.gap < gap:
         gap = point.gap
-    gap = min(gap, point.primal - _least(problem))  # with more than that the dual would say less than is known
-    return Certificate(point.primal, point.primal - gap, gap, point.kkt, iterations, bool(gap <= tol * point.primal))
+    dual = max(point.primal - gap, _least(problem))  # which is known, however much rounding hides
+    return Certificate(point.primal, dual, gap, point.kkt, iterations, bool(gap <= tol * point.primal))
 
 
 def minimise(problem: Problem, tol: float, max_iter: int, report: Callable[[int, float], Any]) -> Solution:
@@ -205,7 +223,7 @@ def minimise(problem: Problem, tol: float, max_iter: int, report: Callable[[int,
         while True:
             bound = max(bound, point.primal - point.blur - point.gap)  # which stays where the second is NaN
             certificate = _certificate(problem, point, bound, iterations, tol)
-            report(iterations, certificate.gap / point.primal)
+            report(iterations, relative(certificate.gap, point.primal))
             if certificate.converged or iterations == max_iter or stalls == _STALLS:
                 break
             following = _step(problem, point)
