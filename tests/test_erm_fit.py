@@ -407,6 +407,24 @@ def test_gram_matrix_and_features_find_the_same(loss):
         np.testing.assert_allclose(few.norms, many.norms, rtol=1e-6)
 
 
+@each_loss
+@each_intercept
+@pytest.mark.parametrize("lam", [1e5, 1e9, 1e12])
+def test_a_large_lam_leaves_a_direction(loss, intercept, lam):
+    """f = 0 is within tol of the best, but says nothing: f goes along the slopes at 0, -L'(0)/(2λn) Σ yᵢ k(xᵢ, ·)."""
+    X, y = noisy(60, 3)
+    few = erm.fit(X, y, lam, kernels.Linear(), loss, intercept=intercept)
+    many = erm.fit(X @ X.T, y, lam, kernels.Precomputed(), loss, intercept=intercept)
+    if not intercept:
+        steepest = -getattr(losses, loss).derivative(0.0) / (2 * lam * 60) * (y @ X)
+        np.testing.assert_allclose(few.weights[0], steepest, rtol=1e-3)
+    np.testing.assert_allclose(few.alpha[0] @ X, few.weights[0], rtol=1e-3)
+    scale = np.abs(erm.decision(many, X @ X.T) - many.intercept).max()
+    np.testing.assert_allclose(
+        erm.decision(few, X) - few.intercept, erm.decision(many, X @ X.T) - many.intercept, atol=1e-3 * scale
+    )
+
+
 @pytest.mark.parametrize("kernel", [kernels.RBF(0.3), kernels.Linear()], ids=repr)
 def test_threads_give_the_same_bits(kernel):
     X, y = noisy(700 if kernel != kernels.Linear() else 9000, 5)

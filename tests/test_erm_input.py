@@ -255,7 +255,7 @@ def test_bad_conditioning_ends_with_a_valid_bound(loss, kernel):
 
 
 def test_an_objective_that_rounds_to_zero():
-    """Three features of five points, K 1e22 times λ: margins of 1, and ‖f‖² below 0 by rounding, which proves nothing."""
+    """Three features of five points, K 1e22 times λ: margins of 1, ‖f‖² below 0 by rounding: that proves nothing."""
     for seed in range(12):
         Z = 1e6 * np.random.default_rng(seed).normal(size=(5, 3))
         with warnings.catch_warnings():

@@ -234,7 +234,7 @@ def minimise(problem: Problem, tol: float, max_iter: int, report: Callable[[int,
             stalls = 0 if moved else stalls + 1
             smallest = min(smallest, following.gap)
             point = following
-        if certificate.converged and problem.system.dual_of(point.gradient.theta) is not None:
+        if certificate.converged:
             polished = _in_dual_form(problem, point)
             if polished.gap <= max(point.gap, min(_SAME, tol) * point.primal):
                 point, certificate = polished, _certificate(problem, polished, bound, iterations, tol)
@@ -242,11 +242,11 @@ def minimise(problem: Problem, tol: float, max_iter: int, report: Callable[[int,
 
 
 def _in_dual_form(problem: Problem, point: _Point) -> _Point:
-    """About the same function by the coefficients of its dual point, which are unique where K is singular."""
+    """About the same function, by its dual point: unique coefficients if K is singular, and not 0 if λ is large."""
     v = 2 * problem.lam * problem.y * point.gradient.a / problem.share
     if problem.intercept:
         v = _balanced(v, problem.y, problem.share, problem.loss)
-    return _at(problem, problem.share * problem.y * v / (2 * problem.lam), point.b)
+    return _at(problem, problem.system.of_dual(problem.share * problem.y * v / (2 * problem.lam)), point.b)
 
 
 def _step(problem: Problem, point: _Point) -> _Point | None:
