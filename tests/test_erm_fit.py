@@ -1,5 +1,6 @@
 """Regularised risk: against scipy on the primal, closed forms, scikit-learn; gaps at any point; relations of fits."""
 
+import dataclasses
 import warnings
 
 import numpy as np
@@ -483,6 +484,14 @@ def test_a_loss_of_ones_own():
     scaled = erm.fit(X, y, 0.005, kernels.RBF(0.4), "logistic", tol=1e-12)  # in 2f: ½ (Σ L + (λ/2)‖2f‖²)
     np.testing.assert_allclose(2 * erm.decision(found, X), erm.decision(scaled, X), atol=1e-5)
     np.testing.assert_allclose(2 * found.certificate.primal, scaled.certificate.primal, rtol=1e-9)
+
+
+def test_a_loss_of_ones_own_has_a_name_of_its_own():
+    """Else it would get the probabilities of the logistic loss."""
+    X, y = noisy(20, 2)
+    posing = dataclasses.replace(losses.squared, name="logistic")
+    with pytest.raises(ValueError, match="name of another, 'logistic'"):
+        erm.fit(X, y, 0.1, kernels.RBF(1.0), posing)
 
 
 def test_spam():

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from kernelrules import check, erm, kernels, losses, parallel, svm
-from kernelrules.bounds.arguments import flag, not_negative, probability, share_of_class
+from kernelrules.bounds.arguments import flag, log_share_of_class, not_negative, probability, require_known
 from kernelrules.kernels.values import ask, is_callable, plain, require_symmetric, take
 from kernelrules.results import Bound, ErmFit, Estimate, SVMModel
 
@@ -99,7 +99,10 @@ def rademacher_monte_carlo(
     if matrix.shape != (n, n) or n == 0:
         raise ValueError(f"K must be square and not empty, got shape {matrix.shape}")
     require_symmetric(matrix, "K")
-    trace = float(np.trace(matrix))
+    with np.errstate(over="ignore"):
+        trace, largest = float(np.trace(matrix)), float(np.abs(matrix).sum())
+    if not math.isfinite(max(largest, a * math.sqrt(abs(trace)))):
+        raise ValueError(f"K or a is too large: their products overflow float64 (the sum of |K| is {largest:.3g})")
     if (np.diagonal(matrix) < 0).any():
         raise ValueError(f"K is not positive semi-definite: its diagonal holds {np.diagonal(matrix).min()}")
 
@@ -216,15 +219,17 @@ def margin_bound(
     n = len(u)
     if n == 0:
         raise ValueError("margins is empty")
-    a, share = norm, eta
+    a, log_share = norm, math.log(eta)
     if not fixed:
         a, k = unit, 1
         while a < norm:
             a, k = 2 * a, k + 1
-        share = share_of_class(eta, k)
+        log_share = log_share_of_class(eta, k)
+    if not math.isfinite(a):
+        raise ValueError(f"norm is {norm:.6g}: the class of the grid that holds it overflows float64")
     with np.errstate(over="ignore"):
         empirical = float(np.mean(losses.ramp(u / gamma)))
-    deviation = 3 * math.sqrt(math.log(2 / share) / (2 * n))
+    deviation = 3 * math.sqrt((math.log(2) - log_share) / (2 * n))
     about = f"error rate of functions with norm <= {a:g}"
     return Bound(empirical, 2 * rademacher(trace, n, a) / gamma, deviation, eta, n, about)
 
@@ -277,11 +282,11 @@ def of_model(
     if n == 0:
         raise ValueError("X has no rows")
     classes, codes = check.labels(y, n)
-    unknown = [label for label in classes if label not in model.classes]
-    if unknown:
-        raise ValueError(f"y holds {unknown[0]!r}, which the model does not know")
+    require_known(classes, model.classes, "model")
     signs = np.where(classes[codes] == model.classes[1], 1.0, -1.0)
     trace = _trace(x, model.kernel)
+    if isinstance(model.kernel, kernels.Precomputed):
+        require_symmetric(x.toscipy().toarray() if isinstance(x, check.Csr) else x, "X")
     decide = svm.decision if isinstance(model, SVMModel) else erm.decision
     values = decide(model, X, n_threads=n_threads)
     if intercept != 0:

@@ -213,6 +213,10 @@ def _smooth(loss: Any) -> losses.Loss:
         raise TypeError(f"loss must be a name or one of kernelrules.losses, got {loss!r}")
     if loss is losses.hinge:
         return _smooth("hinge")
+    if loss.name in losses.BY_NAME and loss is not losses.BY_NAME[loss.name]:
+        raise ValueError(
+            f"loss is one of your own but has the name of another, {loss.name!r}: the model goes by the name"
+        )
     if not (loss.smooth and loss.convex):
         raise ValueError(f"loss must be convex and smooth, and {loss.name} is not")
     return loss
@@ -223,7 +227,7 @@ def _require_classes(classes: np.ndarray, codes: np.ndarray) -> None:
         raise ValueError(f"y holds {len(classes)} class(es); at least two are needed")
     counts = np.bincount(codes, minlength=len(classes))
     if (counts == 0).any():
-        raise ValueError(f"all rows of class {classes[np.argmin(counts)]!r} have sample_weight 0")
+        raise ValueError(f"all rows of class {check.shown(classes[np.argmin(counts)])} have sample_weight 0")
 
 
 def _rows(x: Any, kept: np.ndarray, kernel: Any) -> Any:
