@@ -2,6 +2,7 @@
 
 import math
 import re
+import warnings
 
 import numpy as np
 import pytest
@@ -294,6 +295,15 @@ def test_models_that_have_no_margin_bound():
     for matrix in (K[::-1], sparse.csr_array(K[::-1])):  # rows in another order than columns
         with refused("X", "symmetric"):
             bounds.of_model(given_matrix, matrix, y[::-1])
+    other = np.random.default_rng(0).permutation(60)  # of both, which symmetry does not show
+    for model in (given_matrix, erm.fit(K, y, 0.01, kernels.Precomputed(), intercept=True)):
+        assert bounds.of_model(model, sparse.csr_array(K), y).n == 60
+        with refused("X", "order"):
+            bounds.of_model(model, K[np.ix_(other, other)], y[other])
+    rounded = kernels.gram(100 * X, kernel=kernels.Polynomial(3)).astype(np.float32)  # with eigenvalues below 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", erm.ConvergenceWarning)
+        assert bounds.of_model(erm.fit(rounded, y, 1e-4, kernels.Precomputed()), rounded, y).n == 60
     numbered = svm.svc(X, (y == "in").astype(int))
     with pytest.raises(ValueError, match="y holds 2, which"):
         bounds.of_model(numbered, X, 1 + (y == "in"))

@@ -21,6 +21,7 @@ __all__ = ["covering", "margin_bound", "of_model", "rademacher", "rademacher_mon
 
 _DRAWS = 64  # vectors of signs multiplied at a time
 _ROUNDING = 1e-9  # of the trace: a quadratic form that far below 0 is not rounding
+_OTHER = 1e-3  # of ‖f‖²: a matrix that gives another ‖f‖² by so much is not the one of the fit
 
 
 def rademacher(trace: float, n: int, a: float) -> float:
@@ -285,10 +286,10 @@ def of_model(
     require_known(classes, model.classes, "model")
     signs = np.where(classes[codes] == model.classes[1], 1.0, -1.0)
     trace = _trace(x, model.kernel)
-    if isinstance(model.kernel, kernels.Precomputed):
-        require_symmetric(x.toscipy().toarray() if isinstance(x, check.Csr) else x, "X")
     decide = svm.decision if isinstance(model, SVMModel) else erm.decision
     values = decide(model, X, n_threads=n_threads)
+    if isinstance(model.kernel, kernels.Precomputed):
+        _require_same_points(model, x, values - intercept, norm)
     if intercept != 0:
         norm, trace = math.hypot(norm, intercept), trace + n
     return margin_bound(signs * values, trace, norm=norm, gamma=gamma, eta=eta, unit=unit)
@@ -303,6 +304,21 @@ def _norm_and_intercept(model: Any) -> tuple[float, float]:
         return float(model.norms[0]), float(model.intercept[0])
     width = float(svm.margin(model))
     return (2.0 / width if width > 0 else math.inf), float(model.intercept[0])
+
+
+def _require_same_points(model: Any, x: Any, values: np.ndarray, norm: float) -> None:
+    """Refuse a kernel matrix whose rows or columns are not the training points in their order: ‖f‖² = Σ αᵢ f(xᵢ)."""
+    matrix = x.toscipy().toarray() if isinstance(x, check.Csr) else x
+    require_symmetric(matrix, "X")
+    if isinstance(model, ErmFit):
+        alpha = model.alpha[0]
+    else:
+        alpha = np.zeros(len(matrix))
+        alpha[model.support] = model.dual_coef[0]
+    precision = max(_ROUNDING, 10 * float(np.finfo(matrix.dtype).eps))
+    cancelled = precision * float(np.abs(alpha) @ np.sqrt(np.abs(matrix.diagonal()))) ** 2
+    if abs(float(alpha @ values) - norm * norm) > _OTHER * norm * norm + cancelled:
+        raise ValueError("X is not the kernel matrix of the training points in their order: ‖f‖² comes out otherwise")
 
 
 def _trace(x: Any, kernel: Any) -> float:

@@ -21,8 +21,8 @@ class Certificate:
         primal - dual, at least 0 but for rounding; in `erm` more than that where rounding may hide a part of it. The
         solution is at most this far from the best, under the same condition.
     kkt : float
-        The largest violation of the optimality conditions. It is what `tol` limits in `svm`; in `ridge` and `erm` that
-        is the gap relative to the primal objective.
+        The largest violation of the optimality conditions. It is what `tol` limits in `svm` and `graph`; in `ridge`
+        and `erm` that is the gap relative to the primal objective.
     iterations : int
         Steps of the solver.
     converged : bool
