@@ -268,6 +268,21 @@ def test_an_objective_that_rounds_to_zero():
     assert relative(1.0, 4.0) == 0.25
 
 
+def test_a_matrix_that_was_rounded_to_float32():
+    """Its eigenvalues below 0 make ‖f‖² negative: as much of the objective is not certified."""
+    lost = 0
+    for seed in range(6):
+        Z = 100 * np.random.default_rng(seed).normal(size=(50, 3))
+        K = (Z @ Z.T).astype(np.float32)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", erm.ConvergenceWarning)
+            found = erm.fit(K, Z[:, 0] + 100 * np.sin(Z[:, 1]) > 0, 1e-4, kernels.Precomputed(), "squared")
+        square = found.alpha[0] @ K.astype(np.float64) @ found.alpha[0]
+        lost += square < 0
+        assert found.certificate.gap >= -0.99e-4 * square
+    assert lost
+
+
 def test_points_that_are_all_equal():
     """The best function is 0 or a constant; coefficients that are not unique are no violation."""
     for kernel in (kernels.RBF(1.0), kernels.Linear()):

@@ -79,7 +79,8 @@ def _at(problem: Problem, theta: np.ndarray, b: float) -> _Point:
     values = system.values(theta)
     u = y * (values + b)
     v = -loss.first(u)
-    square = max(system.inner(theta, theta, values), 0.0)
+    inner = system.inner(theta, theta, values)
+    square, below = max(inner, 0.0), max(-inner, 0.0)  # the second: K is not quite positive semi-definite
     primal = float(share @ loss.value(u)) + lam * square
     blur, square_blur = system.rounding(theta)
     slopes_a = share * y * v / (2 * lam)
@@ -98,13 +99,14 @@ def _at(problem: Problem, theta: np.ndarray, b: float) -> _Point:
         other, its_gap = _dual_point(problem, theta, u, blur, clipped)
         if its_gap < gap or math.isnan(gap):
             a, gap = other, its_gap
-    primal_blur = float((share * np.abs(v)) @ np.broadcast_to(blur, v.shape)) + lam * square_blur
-    return _Point(Gradient(theta, values, slopes_a, e, e_values), b, square, primal, a, kkt, gap, primal_blur)
+    primal_blur = float((share * np.abs(v)) @ np.broadcast_to(blur, v.shape)) + lam * (square_blur + below)
+    gradient = Gradient(theta, values, slopes_a, e, e_values)
+    return _Point(gradient, b, square, primal, a, kkt, gap + lam * below, primal_blur)
 
 
 def _square(system: System, theta: np.ndarray, values: np.ndarray) -> float:
     """‖f‖², or as much more as rounding may hide."""
-    return max(system.inner(theta, theta, values), 0.0) + system.rounding(theta)[1]
+    return abs(system.inner(theta, theta, values)) + system.rounding(theta)[1]
 
 
 def _hidden(problem: Problem, u: np.ndarray, v: np.ndarray, blur: np.ndarray | float) -> float:
@@ -186,7 +188,7 @@ def relative(gap: float, primal: float) -> float:
 
 def _least(problem: Problem) -> float:
     """D(0), the least value of the loss: 0 for all of ours."""
-    return -problem.loss.conjugate(0.0)
+    return 0.0 - problem.loss.conjugate(0.0)
 
 
 def _certificate(problem: Problem, point: _Point, bound: float, iterations: int, tol: float) -> Certificate:
