@@ -226,9 +226,30 @@ def test_a_gap_is_not_better_than_rounding_allows(loss, mean, scale):
             by_matrix = erm.fit(Z @ Z.T, y, lam, kernels.Precomputed(), loss)
         reached = exact_risk(Z, y, by_weights.weights[0], lam, loss)
         np.testing.assert_allclose(by_weights.certificate.primal, reached, rtol=1e-8)
+        # of a fit that converged, the dual has the rounding of the primal objective
+        assert by_matrix.certificate.dual <= reached * (1 + (1e-6 if by_matrix.certificate.converged else 1e-9))
         if by_matrix.certificate.converged:
             weights = Z.T.astype(np.longdouble) @ by_matrix.alpha[0]
             assert exact_risk(Z, y, weights, lam, loss) <= reached * (1 + 2e-8)
+
+
+@each_intercept
+def test_the_dual_of_a_fit_that_rounding_ended_is_a_lower_bound(intercept):
+    """Where ‖f‖² is off by rounding, so is the primal objective: the dual must not be above the least risk for that."""
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        n = int(rng.integers(10, 60))
+        Z = rng.normal(size=(n, 7 * n // 10)) + 5
+        y = np.where(Z[:, 0] + rng.normal(size=n) > 5, 1, -1)
+        y[:2] = (-1, 1)
+        for scale, lam in ((1.0, 1e-8), (100.0, 1e-6), (100.0, 1e-4), (1e4, 0.01)):
+            by_weights = erm.fit(scale * Z, y, lam, kernels.Linear(), "squared", intercept=intercept)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", erm.ConvergenceWarning)
+                c = erm.fit(
+                    scale**2 * Z @ Z.T, y, lam, kernels.Precomputed(), "squared", intercept=intercept
+                ).certificate
+            assert c.converged or c.dual <= by_weights.certificate.primal * (1 + 1e-9)
 
 
 def test_unscaled_data_by_weights_and_by_the_matrix():

@@ -194,8 +194,10 @@ def _least(problem: Problem) -> float:
 def _certificate(problem: Problem, point: _Point, bound: float, iterations: int, tol: float) -> Certificate:
     """Of a point, with the best lower bound that is known; a gap that overflowed to NaN is none."""
     gap = max(point.primal + point.blur - bound, 0.0)
-    if point.gap < gap:
-        gap = point.gap
+    if point.gap <= tol * point.primal:
+        gap = min(gap, point.gap)
+    elif point.gap + point.blur < gap:  # where rounding rules, so that the dual is a lower bound all the same
+        gap = point.gap + point.blur
     dual = max(point.primal - gap, _least(problem))  # which is known, however much rounding hides
     return Certificate(point.primal, dual, gap, point.kkt, iterations, bool(gap <= tol * point.primal))
 
