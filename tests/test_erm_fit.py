@@ -486,6 +486,10 @@ def test_duplicates_of_unlike_labels(loss):
     even = erm.fit(X, [0, 1] * 4, 0.1, kernels.RBF(1.0), loss)  # f = 0, and yet its dual solution is not
     slope = abs(getattr(losses, loss).derivative(0.0))
     np.testing.assert_allclose(even.alpha[0], np.tile([-1.0, 1.0], 4) * slope / (2 * 0.1 * 8))
+    for lam in (1e-6, 1e-9):  # though λ‖f_a‖², which is 0, has large terms
+        tiny = erm.fit(X, [0, 1] * 4, lam, kernels.RBF(1.0), loss, tol=1e-12 if lam == 1e-6 else 1e-8)
+        assert tiny.certificate.converged
+        np.testing.assert_allclose(erm.decision(tiny, X), 0.0, atol=1e-6)
 
 
 def test_a_loss_of_ones_own():

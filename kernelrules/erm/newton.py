@@ -238,10 +238,10 @@ def minimise(problem: Problem, tol: float, max_iter: int, report: Callable[[int,
             stalls = 0 if moved else stalls + 1
             smallest = min(smallest, following.gap)
             point = following
-        if certificate.converged:
-            polished = _in_dual_form(problem, point)
-            if polished.gap <= max(point.gap, min(_SAME, tol) * point.primal):
-                point, certificate = polished, _certificate(problem, polished, bound, iterations, tol)
+        polished = _in_dual_form(problem, point)
+        level = certificate.converged or polished.primal <= (1 + _PROGRESS) * point.primal
+        if level and polished.gap <= max(point.gap, min(_SAME, tol) * point.primal):
+            point, certificate = polished, _certificate(problem, polished, bound, iterations, tol)
     return Solution(point.gradient.theta, point.b, point.a, math.sqrt(point.square), certificate)
 
 
