@@ -110,6 +110,11 @@ class Csr:
 # ---- numbers ----------------------------------------------------------------------------------------------------
 
 
+def shown(value: Any) -> str:
+    """How an error shows a value: 3 where NumPy would say np.int64(3)."""
+    return repr(value.item() if isinstance(value, np.generic) else value)
+
+
 def real(value: Any, name: str) -> float:
     """A finite real number as a float."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (numbers.Real, np.floating, np.integer)):
@@ -119,7 +124,7 @@ def real(value: Any, name: str) -> float:
     except OverflowError:
         number = math.inf
     if not math.isfinite(number):
-        raise ValueError(f"{name} must be finite and fit float64, got {value!r}")
+        raise ValueError(f"{name} must be finite and fit float64, got {shown(value)}")
     return number
 
 
@@ -134,7 +139,7 @@ def positive(value: Any, name: str) -> float:
     """A finite number above zero as a float."""
     number = real(value, name)
     if number <= 0:
-        raise ValueError(f"{name} must be greater than 0, got {value!r}")
+        raise ValueError(f"{name} must be greater than 0, got {shown(value)}")
     return number
 
 
@@ -142,9 +147,9 @@ def whole(value: Any, name: str, least: int) -> int:
     """A whole number, at least `least`, as an int; 3.0 passes for 3."""
     number = real(value, name)
     if number != int(number):
-        raise ValueError(f"{name} must be a whole number, got {value!r}")
+        raise ValueError(f"{name} must be a whole number, got {shown(value)}")
     if number < least:
-        raise ValueError(f"{name} must be at least {least}, got {value!r}")
+        raise ValueError(f"{name} must be at least {least}, got {shown(value)}")
     return int(number)
 
 

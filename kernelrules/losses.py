@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -50,7 +50,8 @@ class Loss:
     conjugate_at : callable or None
         L*(s), the largest s·u - L(u) over all u; infinite outside of `slopes`. None where L is not convex.
     slopes : tuple of float
-        The smallest and the largest derivative that L has or comes near to.
+        The smallest and the largest slope (L(u) - L(t)) / (u - t) that L has or comes near to: for a convex L, the
+        range of its derivative.
     smooth : bool
         Whether L' is continuous: what Newton's method needs.
     in_words : str
@@ -152,7 +153,7 @@ class Loss:
     @property
     def lipschitz(self) -> float:
         """The largest change of L for a unit of u; infinite where there is none."""
-        return max(abs(slope) for slope in self.slopes) if self is not zero_one else math.inf
+        return max(abs(slope) for slope in self.slopes)
 
     @property
     def convex(self) -> bool:
@@ -162,9 +163,17 @@ class Loss:
     def __repr__(self) -> str:
         return f"losses.{self.name}"
 
+    def __reduce__(self) -> Any:
+        """A loss of this module is pickled by its name, another by its functions."""
+        if BY_NAME.get(self.name) is self:
+            return self.name
+        return Loss, tuple(getattr(self, each.name) for each in fields(self))
+
     @staticmethod
     def _at(function: _Function, values: Any, name: str) -> Any:
         """The function of a checked array; a float for a number."""
+        if np.ma.is_masked(values):
+            raise ValueError(f"{name} has masked entries")
         array = np.asarray(values)
         if array.dtype.kind not in "fiub":
             raise DtypeError(f"{name} must hold real numbers, got dtype {array.dtype}")
@@ -252,7 +261,7 @@ zero_one = Loss(
     np.zeros_like,
     np.zeros_like,
     None,
-    (0.0, 0.0),
+    (-math.inf, 0.0),
     False,
     "1 where u ≤ 0",
 )

@@ -2,6 +2,7 @@
 
 import math
 import re
+import warnings
 
 import numpy as np
 import pytest
@@ -149,10 +150,20 @@ def test_the_grid_of_norms(norm, k, a):
 
 
 def test_shares_of_the_grid_add_up_to_eta():
-    from kernelrules.bounds.arguments import share_of_class
+    from kernelrules.bounds.arguments import log_share_of_class
 
-    assert sum(share_of_class(0.05, k) for k in range(1, 10_000)) == pytest.approx(0.05, rel=1e-4)
-    assert sum(share_of_class(0.05, k) for k in range(1, 10_000)) < 0.05
+    total = sum(math.exp(log_share_of_class(0.05, k)) for k in range(1, 10_000))
+    assert total == pytest.approx(0.05, rel=1e-4)
+    assert total < 0.05
+
+
+def test_a_tiny_eta_costs_little():
+    """Its logarithm counts: 1e-320 is no division by 0 and no infinite bound."""
+    for eta in (1e-300, 1e-320, 5e-324):
+        wanted = 3 * math.sqrt((math.log(2 * math.pi**2 / 6) - math.log(eta)) / 200)
+        assert bounds.margin_bound(np.ones(100), 1.0, norm=1.0, eta=eta).deviation == pytest.approx(wanted)
+        wanted = math.sqrt((math.log(math.pi**2 * 16 / 6) - math.log(eta)) / 200)
+        assert bounds.tree(4, 2, 100, eta=eta).deviation == pytest.approx(wanted)
 
 
 def test_words():
@@ -213,6 +224,18 @@ def test_other_arguments_out_of_range():
         bounds.tree(3, 0, 10)
     with refused("epsilon", "overflow"):
         bounds.covering(1e200, 1e100, 1e-300, 5)
+    with refused("norm", "overflows"):
+        bounds.margin_bound(u, 1.0, norm=1e308)
+    with refused("categories", "list", "3"):
+        bounds.tree_labelings(3, 0, 5, categories=3)
+    with refused("K", "overflow"):
+        bounds.rademacher_monte_carlo(np.full((5, 5), 1e308), 1.0, 10, 0)
+    with refused("a", "overflow"):
+        bounds.rademacher_monte_carlo(np.full((5, 5), 1e200), 1e300, 10, 0)
+    with pytest.raises(ValueError, match=r"got -3$"):
+        bounds.tree(np.int64(-3), 3, 10)
+    with pytest.raises(ValueError, match=r"got -1\.5$"):
+        bounds.rademacher(np.float64(-1.5), 3, 1.0)
     assert bounds.margin_bound(u * 1e308, 1.0, norm=1.0, gamma=1e-10).empirical == 0
 
 
@@ -269,6 +292,21 @@ def test_models_that_have_no_margin_bound():
     assert bounds.of_model(given_matrix, K, y).n == 60
     with refused("X", "square"):
         bounds.of_model(given_matrix, K[:10], y[:10])
+    for matrix in (K[::-1], sparse.csr_array(K[::-1])):  # rows in another order than columns
+        with refused("X", "symmetric"):
+            bounds.of_model(given_matrix, matrix, y[::-1])
+    other = np.random.default_rng(0).permutation(60)  # of both, which symmetry does not show
+    for model in (given_matrix, erm.fit(K, y, 0.01, kernels.Precomputed(), intercept=True)):
+        assert bounds.of_model(model, sparse.csr_array(K), y).n == 60
+        with refused("X", "order"):
+            bounds.of_model(model, K[np.ix_(other, other)], y[other])
+    rounded = kernels.gram(100 * X, kernel=kernels.Polynomial(3)).astype(np.float32)  # with eigenvalues below 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", erm.ConvergenceWarning)
+        assert bounds.of_model(erm.fit(rounded, y, 1e-4, kernels.Precomputed()), rounded, y).n == 60
+    numbered = svm.svc(X, (y == "in").astype(int))
+    with pytest.raises(ValueError, match="y holds 2, which"):
+        bounds.of_model(numbered, X, 1 + (y == "in"))
 
 
 def test_margin_bound_holds_as_often_as_it_says():
@@ -378,8 +416,11 @@ def test_trees_that_have_no_bound():
         bounds.of_tree(grown, X, y[:59])
     holed = X.copy()
     holed[0, 0] = np.nan
-    with refused("X", "missing"):
-        bounds.of_tree(grown, holed, y)
+    for form in (holed, np.ma.masked_invalid(holed)):
+        with refused("X", "missing"):
+            bounds.of_tree(grown, form, y)
+    with refused("y", "unknown", "tree"):
+        bounds.of_tree(grown, X, np.where(y == "in", "in", "unknown"))
 
 
 def test_tree_bound_holds_as_often_as_it_says():

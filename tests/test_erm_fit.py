@@ -1,5 +1,8 @@
 """Regularised risk: against scipy on the primal, closed forms, scikit-learn; gaps at any point; relations of fits."""
 
+import dataclasses
+import warnings
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -194,6 +197,74 @@ def test_certificates_of_both_systems(loss, intercept):
         np.testing.assert_allclose(step, steps[0], rtol=1e-8, atol=1e-10)
 
 
+def exact_risk(Z, y, w, lam, loss):
+    """P of weights on explicit features, in extended precision."""
+    Z, w = Z.astype(np.longdouble), w.astype(np.longdouble)
+    u = y * (Z @ w)
+    value = {
+        "squared": lambda: (1 - u) ** 2,
+        "logistic": lambda: np.logaddexp(np.longdouble(0), -u),
+        "squared_hinge": lambda: np.maximum(0, 1 - u) ** 2,
+        "exponential": lambda: np.exp(-u),
+    }[loss]()
+    return float(value.mean() + lam * (w @ w))
+
+
+@pytest.mark.skipif(np.finfo(np.longdouble).eps > 1e-18, reason="long double has no more digits than double here")
+@each_loss
+@pytest.mark.parametrize("mean", [0.0, 5.0])
+@pytest.mark.parametrize("scale", [1.0, 1000.0])
+def test_a_gap_is_not_better_than_rounding_allows(loss, mean, scale):
+    """Singular Gram matrices with huge values: what is certified is right in extended precision."""
+    rng = np.random.default_rng(0)
+    Z = (rng.normal(size=(60, 40)) + mean) * scale
+    y = np.where(Z[:, 0] + scale * rng.normal(size=60) > mean * scale, 1, -1)
+    for lam in (1e-10, 1e-8, 1e-6, 1e-4):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", erm.ConvergenceWarning)
+            by_weights = erm.fit(Z, y, lam, kernels.Linear(), loss)
+            by_matrix = erm.fit(Z @ Z.T, y, lam, kernels.Precomputed(), loss)
+        reached = exact_risk(Z, y, by_weights.weights[0], lam, loss)
+        np.testing.assert_allclose(by_weights.certificate.primal, reached, rtol=1e-8)
+        # of a fit that converged, the dual has the rounding of the primal objective
+        assert by_matrix.certificate.dual <= reached * (1 + (1e-6 if by_matrix.certificate.converged else 1e-9))
+        if by_matrix.certificate.converged:
+            weights = Z.T.astype(np.longdouble) @ by_matrix.alpha[0]
+            assert exact_risk(Z, y, weights, lam, loss) <= reached * (1 + 2e-8)
+
+
+@each_intercept
+def test_the_dual_of_a_fit_that_rounding_ended_is_a_lower_bound(intercept):
+    """Where ‖f‖² is off by rounding, so is the primal objective: the dual must not be above the least risk for that."""
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        n = int(rng.integers(10, 60))
+        Z = rng.normal(size=(n, 7 * n // 10)) + 5
+        y = np.where(Z[:, 0] + rng.normal(size=n) > 5, 1, -1)
+        y[:2] = (-1, 1)
+        for scale, lam in ((1.0, 1e-8), (100.0, 1e-6), (100.0, 1e-4), (1e4, 0.01)):
+            by_weights = erm.fit(scale * Z, y, lam, kernels.Linear(), "squared", intercept=intercept)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", erm.ConvergenceWarning)
+                c = erm.fit(
+                    scale**2 * Z @ Z.T, y, lam, kernels.Precomputed(), "squared", intercept=intercept
+                ).certificate
+            assert c.converged or c.dual <= by_weights.certificate.primal * (1 + 1e-9)
+
+
+def test_unscaled_data_by_weights_and_by_the_matrix():
+    """The matrix of 120 features of 200 points is singular, and 1e13 times λn: only the weights can be right."""
+    X = np.random.default_rng(0).normal(5000, 1000, (200, 120))
+    y = np.random.default_rng(1).choice([-1, 1], 200)
+    found = erm.fit(X, y, 1e-6, kernels.Linear(), "squared")
+    closed = np.linalg.lstsq(np.r_[X, np.sqrt(1e-6 * 200) * np.eye(120)], np.r_[y, np.zeros(120)], rcond=None)[0]
+    np.testing.assert_allclose(found.weights[0], closed, rtol=1e-6, atol=1e-9)
+    assert found.certificate.converged
+    with pytest.warns(erm.ConvergenceWarning):
+        lost = erm.fit(X @ X.T, y, 1e-6, kernels.Precomputed(), "squared")
+    assert lost.certificate.gap > 1e-8 * lost.certificate.primal
+
+
 # ---- closed forms and peers ---------------------------------------------------------------------------------------
 
 
@@ -238,7 +309,7 @@ def test_logistic_agrees_with_scikit_learn(intercept, degree, lam, n):
         C=1 / (2 * lam * weight.sum()), fit_intercept=intercept, tol=1e-12, max_iter=10_000, solver="newton-cholesky"
     ).fit(phi, y, sample_weight=weight)
     found = erm.fit(X, y, lam, kernel, sample_weight=weight, intercept=intercept, tol=1e-13)
-    assert (found.weights is None) == (2 * phi.shape[1] > n)
+    assert (found.weights is None) == (phi.shape[1] > n)
     np.testing.assert_allclose(erm.decision(found, X), peer.decision_function(phi), rtol=1e-6, atol=1e-6)
     np.testing.assert_allclose(erm.predict_proba(found, X), peer.predict_proba(phi), atol=1e-6)
     np.testing.assert_array_equal(erm.predict(found, X), peer.predict(phi))
@@ -358,6 +429,24 @@ def test_gram_matrix_and_features_find_the_same(loss):
         np.testing.assert_allclose(few.norms, many.norms, rtol=1e-6)
 
 
+@each_loss
+@each_intercept
+@pytest.mark.parametrize("lam", [1e5, 1e9, 1e12])
+def test_a_large_lam_leaves_a_direction(loss, intercept, lam):
+    """f = 0 is within tol of the best, but says nothing: f goes along the slopes at 0, -L'(0)/(2λn) Σ yᵢ k(xᵢ, ·)."""
+    X, y = noisy(60, 3)
+    few = erm.fit(X, y, lam, kernels.Linear(), loss, intercept=intercept)
+    many = erm.fit(X @ X.T, y, lam, kernels.Precomputed(), loss, intercept=intercept)
+    if not intercept:
+        steepest = -getattr(losses, loss).derivative(0.0) / (2 * lam * 60) * (y @ X)
+        np.testing.assert_allclose(few.weights[0], steepest, rtol=1e-3)
+    np.testing.assert_allclose(few.alpha[0] @ X, few.weights[0], rtol=1e-3)
+    scale = np.abs(erm.decision(many, X @ X.T) - many.intercept).max()
+    np.testing.assert_allclose(
+        erm.decision(few, X) - few.intercept, erm.decision(many, X @ X.T) - many.intercept, atol=1e-3 * scale
+    )
+
+
 @pytest.mark.parametrize("kernel", [kernels.RBF(0.3), kernels.Linear()], ids=repr)
 def test_threads_give_the_same_bits(kernel):
     X, y = noisy(700 if kernel != kernels.Linear() else 9000, 5)
@@ -397,6 +486,10 @@ def test_duplicates_of_unlike_labels(loss):
     even = erm.fit(X, [0, 1] * 4, 0.1, kernels.RBF(1.0), loss)  # f = 0, and yet its dual solution is not
     slope = abs(getattr(losses, loss).derivative(0.0))
     np.testing.assert_allclose(even.alpha[0], np.tile([-1.0, 1.0], 4) * slope / (2 * 0.1 * 8))
+    for lam in (1e-6, 1e-9):  # though λ‖f_a‖², which is 0, has large terms
+        tiny = erm.fit(X, [0, 1] * 4, lam, kernels.RBF(1.0), loss, tol=1e-12 if lam == 1e-6 else 1e-8)
+        assert tiny.certificate.converged
+        np.testing.assert_allclose(erm.decision(tiny, X), 0.0, atol=1e-6)
 
 
 def test_a_loss_of_ones_own():
@@ -416,6 +509,14 @@ def test_a_loss_of_ones_own():
     scaled = erm.fit(X, y, 0.005, kernels.RBF(0.4), "logistic", tol=1e-12)  # in 2f: ½ (Σ L + (λ/2)‖2f‖²)
     np.testing.assert_allclose(2 * erm.decision(found, X), erm.decision(scaled, X), atol=1e-5)
     np.testing.assert_allclose(2 * found.certificate.primal, scaled.certificate.primal, rtol=1e-9)
+
+
+def test_a_loss_of_ones_own_has_a_name_of_its_own():
+    """Else it would get the probabilities of the logistic loss."""
+    X, y = noisy(20, 2)
+    posing = dataclasses.replace(losses.squared, name="logistic")
+    with pytest.raises(ValueError, match="name of another, 'logistic'"):
+        erm.fit(X, y, 0.1, kernels.RBF(1.0), posing)
 
 
 def test_spam():

@@ -9,6 +9,7 @@ from interrupting import seconds_to_stop
 from scipy import sparse
 
 from kernelrules import erm, kernels, losses, parallel
+from kernelrules.erm.newton import relative
 from kernelrules.erm.systems import Dense, Gradient
 
 rng = np.random.default_rng(0)
@@ -251,6 +252,35 @@ def test_bad_conditioning_ends_with_a_valid_bound(loss, kernel):
             assert np.isfinite(found.alpha).all()
             assert 0 <= c.dual <= c.primal <= getattr(losses, loss)(0.0) * (1 + 1e-15)
             assert c.iterations <= 200
+
+
+def test_an_objective_that_rounds_to_zero():
+    """Three features of five points, K 1e22 times λ: margins of 1, ‖f‖² below 0 by rounding: that proves nothing."""
+    for seed in range(12):
+        Z = 1e6 * np.random.default_rng(seed).normal(size=(5, 3))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", erm.ConvergenceWarning)
+            c = erm.fit(Z @ Z.T, [0, 1, 0, 1, 1], 1e-10, kernels.Precomputed(), "squared_hinge").certificate
+        assert c.dual >= 0
+        assert not (c.converged and c.primal == 0)
+    assert relative(1.0, 0.0) == np.inf
+    assert relative(0.0, 0.0) == 0
+    assert relative(1.0, 4.0) == 0.25
+
+
+def test_a_matrix_that_was_rounded_to_float32():
+    """Its eigenvalues below 0 make ‖f‖² negative: as much of the objective is not certified."""
+    lost = 0
+    for seed in range(6):
+        Z = 100 * np.random.default_rng(seed).normal(size=(50, 3))
+        K = (Z @ Z.T).astype(np.float32)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", erm.ConvergenceWarning)
+            found = erm.fit(K, Z[:, 0] + 100 * np.sin(Z[:, 1]) > 0, 1e-4, kernels.Precomputed(), "squared")
+        square = found.alpha[0] @ K.astype(np.float64) @ found.alpha[0]
+        lost += square < 0
+        assert found.certificate.gap >= -0.99e-4 * square
+    assert lost
 
 
 def test_points_that_are_all_equal():

@@ -1,6 +1,9 @@
 """Losses: values against plain formulas, derivatives against differences, conjugates against a search, extremes."""
 
+import copy
+import dataclasses
 import math
+import pickle
 import warnings
 
 import numpy as np
@@ -166,3 +169,31 @@ def test_shapes_and_input(name):
 def test_no_conjugate_without_convexity(name):
     with pytest.raises(ValueError, match=f"{name} loss is not convex"):
         ALL[name].conjugate(0.0)
+
+
+def test_masked_margins_are_refused():
+    masked = np.ma.array([1.0, 2.0], mask=[False, True])
+    for call in (losses.logistic, losses.logistic.derivative, losses.logistic.second, losses.logistic.conjugate):
+        with pytest.raises(ValueError, match="masked"):
+            call(masked)
+    np.testing.assert_array_equal(losses.squared(np.ma.array([1.0, 2.0])), [0.0, 1.0])
+
+
+def _five(u):
+    return np.full_like(u, 5.0)
+
+
+def test_losses_survive_pickle_and_copy():
+    """Those of the module stay the same objects; one's own are equal where their functions can be pickled."""
+    for loss in ALL.values():
+        assert pickle.loads(pickle.dumps(loss)) is loss
+        assert copy.deepcopy(loss) is loss
+    mine = losses.Loss("five", _five, np.zeros_like, np.zeros_like, None, (0.0, 0.0), True, "5")
+    again = pickle.loads(pickle.dumps(mine))
+    assert again([1.0, 2.0]).tolist() == [5.0, 5.0]
+    assert (again.name, again.slopes, again.smooth, again.convex) == ("five", (0.0, 0.0), True, False)
+
+
+def test_lipschitz_goes_by_slopes_and_not_by_identity():
+    copied = dataclasses.replace(losses.zero_one, name="another")
+    assert copied.lipschitz == math.inf

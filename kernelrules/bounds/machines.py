@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from kernelrules import check, erm, kernels, losses, parallel, svm
-from kernelrules.bounds.arguments import flag, not_negative, probability, share_of_class
+from kernelrules.bounds.arguments import flag, log_share_of_class, not_negative, probability, require_known
 from kernelrules.kernels.values import ask, is_callable, plain, require_symmetric, take
 from kernelrules.results import Bound, ErmFit, Estimate, SVMModel
 
@@ -21,6 +21,7 @@ __all__ = ["covering", "margin_bound", "of_model", "rademacher", "rademacher_mon
 
 _DRAWS = 64  # vectors of signs multiplied at a time
 _ROUNDING = 1e-9  # of the trace: a quadratic form that far below 0 is not rounding
+_OTHER = 1e-3  # of ‖f‖²: a matrix that gives another ‖f‖² by so much is not the one of the fit
 
 
 def rademacher(trace: float, n: int, a: float) -> float:
@@ -99,7 +100,10 @@ def rademacher_monte_carlo(
     if matrix.shape != (n, n) or n == 0:
         raise ValueError(f"K must be square and not empty, got shape {matrix.shape}")
     require_symmetric(matrix, "K")
-    trace = float(np.trace(matrix))
+    with np.errstate(over="ignore"):
+        trace, largest = float(np.trace(matrix)), float(np.abs(matrix).sum())
+    if not math.isfinite(max(largest, a * math.sqrt(abs(trace)))):
+        raise ValueError(f"K or a is too large: their products overflow float64 (the sum of |K| is {largest:.3g})")
     if (np.diagonal(matrix) < 0).any():
         raise ValueError(f"K is not positive semi-definite: its diagonal holds {np.diagonal(matrix).min()}")
 
@@ -216,15 +220,17 @@ def margin_bound(
     n = len(u)
     if n == 0:
         raise ValueError("margins is empty")
-    a, share = norm, eta
+    a, log_share = norm, math.log(eta)
     if not fixed:
         a, k = unit, 1
         while a < norm:
             a, k = 2 * a, k + 1
-        share = share_of_class(eta, k)
+        log_share = log_share_of_class(eta, k)
+    if not math.isfinite(a):
+        raise ValueError(f"norm is {norm:.6g}: the class of the grid that holds it overflows float64")
     with np.errstate(over="ignore"):
         empirical = float(np.mean(losses.ramp(u / gamma)))
-    deviation = 3 * math.sqrt(math.log(2 / share) / (2 * n))
+    deviation = 3 * math.sqrt((math.log(2) - log_share) / (2 * n))
     about = f"error rate of functions with norm <= {a:g}"
     return Bound(empirical, 2 * rademacher(trace, n, a) / gamma, deviation, eta, n, about)
 
@@ -277,13 +283,13 @@ def of_model(
     if n == 0:
         raise ValueError("X has no rows")
     classes, codes = check.labels(y, n)
-    unknown = [label for label in classes if label not in model.classes]
-    if unknown:
-        raise ValueError(f"y holds {unknown[0]!r}, which the model does not know")
+    require_known(classes, model.classes, "model")
     signs = np.where(classes[codes] == model.classes[1], 1.0, -1.0)
     trace = _trace(x, model.kernel)
     decide = svm.decision if isinstance(model, SVMModel) else erm.decision
     values = decide(model, X, n_threads=n_threads)
+    if isinstance(model.kernel, kernels.Precomputed):
+        _require_same_points(model, x, values - intercept, norm)
     if intercept != 0:
         norm, trace = math.hypot(norm, intercept), trace + n
     return margin_bound(signs * values, trace, norm=norm, gamma=gamma, eta=eta, unit=unit)
@@ -298,6 +304,21 @@ def _norm_and_intercept(model: Any) -> tuple[float, float]:
         return float(model.norms[0]), float(model.intercept[0])
     width = float(svm.margin(model))
     return (2.0 / width if width > 0 else math.inf), float(model.intercept[0])
+
+
+def _require_same_points(model: Any, x: Any, values: np.ndarray, norm: float) -> None:
+    """Refuse a kernel matrix whose rows or columns are not the training points in their order: ‖f‖² = Σ αᵢ f(xᵢ)."""
+    matrix = x.toscipy().toarray() if isinstance(x, check.Csr) else x
+    require_symmetric(matrix, "X")
+    if isinstance(model, ErmFit):
+        alpha = model.alpha[0]
+    else:
+        alpha = np.zeros(len(matrix))
+        alpha[model.support] = model.dual_coef[0]
+    precision = max(_ROUNDING, 10 * float(np.finfo(matrix.dtype).eps))
+    cancelled = precision * float(np.abs(alpha) @ np.sqrt(np.abs(matrix.diagonal()))) ** 2
+    if abs(float(alpha @ values) - norm * norm) > _OTHER * norm * norm + cancelled:
+        raise ValueError("X is not the kernel matrix of the training points in their order: ‖f‖² comes out otherwise")
 
 
 def _trace(x: Any, kernel: Any) -> float:

@@ -14,7 +14,7 @@ import numpy as np
 
 from kernelrules import check
 from kernelrules import tree as trees
-from kernelrules.bounds.arguments import flag, not_negative, probability, share_of_class
+from kernelrules.bounds.arguments import flag, log_share_of_class, not_negative, probability, require_known
 from kernelrules.results import Bound, Tree
 
 __all__ = ["of_tree", "tree", "tree_labelings"]
@@ -57,6 +57,8 @@ def tree_labelings(
     """
     n_leaves, n = check.whole(n_leaves, "n_leaves", 1), check.whole(n, "n", 1)
     n_features, n_classes = check.whole(n_features, "n_features", 0), check.whole(n_classes, "n_classes", 1)
+    if not isinstance(categories, Iterable):
+        raise TypeError(f"categories must be a list of whole numbers, got {check.shown(categories)}")
     sizes = [check.whole(size, "categories", 1) for size in categories]
     if n_features == 0 and not sizes:
         raise ValueError("n_features is 0 and there are no categories: there is nothing to split by")
@@ -122,8 +124,8 @@ def tree(
         raise ValueError(f"empirical must be an error rate, at most 1, got {empirical!r}")
     logarithm = tree_labelings(n_leaves, n_features, n, n_classes=n_classes, categories=categories)
     n, n_leaves = int(n), int(n_leaves)
-    share = eta if fixed else share_of_class(eta, n_leaves)
-    deviation = math.sqrt(math.log(1 / share) / (2 * n))
+    log_share = math.log(eta) if fixed else log_share_of_class(eta, n_leaves)
+    deviation = math.sqrt(-log_share / (2 * n))
     about = f"error rate of trees with <= {n_leaves} leaves"
     return Bound(empirical, math.sqrt(2 * logarithm / n), deviation, eta, n, about)
 
@@ -164,6 +166,7 @@ def of_tree(t: Tree, X: Any, y: Any, *, eta: float = 0.05) -> Bound:
     if len(predicted) == 0:
         raise ValueError("X has no rows")
     classes, codes = check.labels(y, len(predicted))
+    require_known(classes, t.classes, "tree")
     if _has_missing(X):
         raise ValueError("X holds missing values, for which the bound does not count the ways to go")
     sizes = [len(levels) for levels in t.categories if levels is not None]
@@ -179,6 +182,8 @@ def of_tree(t: Tree, X: Any, y: Any, *, eta: float = 0.05) -> Bound:
 
 
 def _has_missing(X: Any) -> bool:
+    if np.ma.is_masked(X):
+        return True
     if hasattr(X, "isna"):
         return bool(np.asarray(X.isna()).any())
     values = np.asarray(X.data if hasattr(X, "tocsr") else X)

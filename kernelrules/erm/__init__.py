@@ -2,7 +2,6 @@
 
 fit.py    fit                                newton.py    Newton's method and the certificate
 use.py    decision, predict, predict_proba   systems.py   its linear systems: Gram matrix, or features
-                                             factor.py    Cholesky factors
 """
 
 from kernelrules.erm.fit import ConvergenceWarning, fit

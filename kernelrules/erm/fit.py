@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from kernelrules import check, kernels, losses, parallel
-from kernelrules.erm.newton import Problem, Solution, minimise
+from kernelrules.erm.newton import Problem, Solution, minimise, relative
 from kernelrules.erm.systems import Features, system_of
 from kernelrules.kernels.values import plain, resolve, take
 from kernelrules.results import Certificate, ErmFit
@@ -47,7 +47,7 @@ def fit(
 
     f is in the space of the kernel, with yᵢ = ±1, W the sum of the weights; a row of weight 2 is one that is there
     twice. More than two classes are fitted one against the rest. Memory: two n × n matrices in float64; where the
-    kernel has at most n/2 explicit features (Linear, Polynomial), those and two p × p matrices.
+    kernel has at most n explicit features (Linear, Polynomial), those and two p × p matrices.
 
     Parameters
     ----------
@@ -167,7 +167,7 @@ def _model(
         weights=weights,
         intercept=np.array([s.b for s in solutions]),
         norms=np.array([s.norm for s in solutions]),
-        certificate=max(certificates, key=lambda c: (not c.converged, c.gap / c.primal)),
+        certificate=max(certificates, key=lambda c: (not c.converged, relative(c.gap, c.primal))),
         certificates=certificates,
         X=points,
         n_features=x.shape[1],
@@ -213,6 +213,10 @@ def _smooth(loss: Any) -> losses.Loss:
         raise TypeError(f"loss must be a name or one of kernelrules.losses, got {loss!r}")
     if loss is losses.hinge:
         return _smooth("hinge")
+    if loss.name in losses.BY_NAME and loss is not losses.BY_NAME[loss.name]:
+        raise ValueError(
+            f"loss is one of your own but has the name of another, {loss.name!r}: the model goes by the name"
+        )
     if not (loss.smooth and loss.convex):
         raise ValueError(f"loss must be convex and smooth, and {loss.name} is not")
     return loss
@@ -223,7 +227,7 @@ def _require_classes(classes: np.ndarray, codes: np.ndarray) -> None:
         raise ValueError(f"y holds {len(classes)} class(es); at least two are needed")
     counts = np.bincount(codes, minlength=len(classes))
     if (counts == 0).any():
-        raise ValueError(f"all rows of class {classes[np.argmin(counts)]!r} have sample_weight 0")
+        raise ValueError(f"all rows of class {check.shown(classes[np.argmin(counts)])} have sample_weight 0")
 
 
 def _rows(x: Any, kept: np.ndarray, kernel: Any) -> Any:
@@ -238,11 +242,11 @@ def _warn_unless_converged(certificates: Iterable[Certificate], tol: float) -> N
     """One warning for all machines."""
     late = [c for c in certificates if not c.converged]
     if late:
-        worst = max(late, key=lambda c: c.gap / c.primal)
+        worst = max(late, key=lambda c: relative(c.gap, c.primal))
         warnings.warn(
             f"{len(late)} machine(s) stopped before the relative gap {tol:g} was reached: it is up to "
-            f"{worst.gap / worst.primal:.3g} after {worst.iterations} steps. Scale the features, take a larger lam, or "
-            "allow more with max_iter",
+            f"{relative(worst.gap, worst.primal):.3g} after {worst.iterations} steps. Scale the features, take a "
+            "larger lam, or allow more with max_iter",
             ConvergenceWarning,
             stacklevel=3,
         )

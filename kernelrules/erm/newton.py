@@ -9,9 +9,9 @@ With u the margins of f, and any such v and a,
     P(f, b) - D(a) = Σ cᵢ (L(uᵢ) + L*(-vᵢ) + vᵢ uᵢ) + λ‖f - f_a‖²,
 
 a sum of terms that are not negative. The slopes v = -L'(u) make the first sum 0, and the v of f's own coefficients,
-where it has any, the second term; either is made feasible, and the smaller gap counts. At the optimum both are 0,
-since 2λ (f - f_a), for the first of them, is the gradient of P. Along a Newton step P is minimised over one number, at
-O(n) a trial, so that it always falls.
+where it has any, the second term; either is made feasible, what rounding may hide is added, and the smaller gap counts.
+At the optimum both are 0, since 2λ (f - f_a), for the first of them, is the gradient of P. Along a Newton step P is
+minimised over one number, at O(n) a trial, so that it always falls.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from kernelrules.erm.systems import Gradient, System
 from kernelrules.losses import Loss
 from kernelrules.results import Certificate
 
-__all__ = ["Problem", "Solution", "certify", "minimise"]
+__all__ = ["Problem", "Solution", "certify", "minimise", "relative"]
 
 _FLAT = 0.05  # of the slope at the start of a step: as flat as that is the bottom of the step
 _TRIALS = 60
@@ -69,7 +69,8 @@ class _Point:
     primal: float
     a: np.ndarray  # the dual point
     kkt: float
-    gap: float
+    gap: float  # with what rounding may hide of it
+    blur: float  # how far off the primal objective may be by rounding
 
 
 def _at(problem: Problem, theta: np.ndarray, b: float) -> _Point:
@@ -78,36 +79,57 @@ def _at(problem: Problem, theta: np.ndarray, b: float) -> _Point:
     values = system.values(theta)
     u = y * (values + b)
     v = -loss.first(u)
-    square = max(system.inner(theta, theta, values), 0.0)
+    inner = system.inner(theta, theta, values)
+    square, below = max(inner, 0.0), max(-inner, 0.0)  # the second: K is not quite positive semi-definite
     primal = float(share @ loss.value(u)) + lam * square
+    blur, square_blur = system.rounding(theta)
     slopes_a = share * y * v / (2 * lam)
     e = theta - system.of_dual(slopes_a)
     e_values = system.values(e)
     kkt = 2 * lam * float(np.abs(e_values).max())
     if not problem.intercept:
-        a, gap = slopes_a, lam * max(system.inner(e, e, e_values), 0.0)
+        a, gap = slopes_a, _hidden(problem, u, v, blur) + lam * _square(system, e, e_values)
     else:
-        a, gap = _dual_point(problem, theta, u, _balanced(v, y, share, loss))
+        a, gap = _dual_point(problem, theta, u, blur, _balanced(v, y, share, loss))
         kkt = max(kkt, abs(float((share * y) @ v)))
     coefficients = system.dual_of(theta)
     if coefficients is not None:
-        v = np.clip(2 * lam * y * coefficients / share, -loss.slopes[1], -loss.slopes[0])
-        other, its_gap = _dual_point(problem, theta, u, _balanced(v, y, share, loss) if problem.intercept else v)
+        clipped = np.clip(2 * lam * y * coefficients / share, -loss.slopes[1], -loss.slopes[0])
+        clipped = _balanced(clipped, y, share, loss) if problem.intercept else clipped
+        other, its_gap = _dual_point(problem, theta, u, blur, clipped)
         if its_gap < gap or math.isnan(gap):
             a, gap = other, its_gap
-    return _Point(Gradient(theta, values, slopes_a, e, e_values), b, square, primal, a, kkt, gap)
+    primal_blur = float((share * np.abs(v)) @ np.broadcast_to(blur, v.shape)) + lam * (square_blur + below)
+    gradient = Gradient(theta, values, slopes_a, e, e_values)
+    return _Point(gradient, b, square, primal, a, kkt, gap + lam * below, primal_blur)
 
 
-def _dual_point(problem: Problem, theta: np.ndarray, u: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, float]:
+def _square(system: System, theta: np.ndarray, values: np.ndarray) -> float:
+    """‖f‖², or as much more as rounding may hide."""
+    return abs(system.inner(theta, theta, values)) + system.rounding(theta)[1]
+
+
+def _hidden(problem: Problem, u: np.ndarray, v: np.ndarray, blur: np.ndarray | float) -> float:
+    """How much larger Σ c (L(u) + L*(-v) + v u), convex in u, is at the worse end of u ± blur."""
+    if not np.any(blur):
+        return 0.0
+    here, value = problem.loss.value(u), problem.loss.value
+    worse = np.maximum(value(u + blur) - here + v * blur, value(u - blur) - here - v * blur)
+    return float(problem.share @ np.maximum(worse, 0.0))
+
+
+def _dual_point(
+    problem: Problem, theta: np.ndarray, u: np.ndarray, blur: np.ndarray | float, v: np.ndarray
+) -> tuple[np.ndarray, float]:
     """a and the gap for slopes v of the loss, with Σ c y v = 0 if there is an intercept."""
     system, loss, share = problem.system, problem.loss, problem.share
     a = share * problem.y * v / (2 * problem.lam)
     if np.isnan(v).any():
         return a, math.nan
     apart = theta - system.of_dual(a)
-    square = system.inner(apart, apart, system.values(apart)) if apart.any() else 0.0
+    square = _square(system, apart, system.values(apart)) if apart.any() else 0.0
     pairs = np.maximum(loss.value(u) + loss.conjugate(-v) + v * u, 0.0)  # below 0 by rounding only
-    return a, float(share @ pairs) + problem.lam * max(square, 0.0)
+    return a, float(share @ pairs) + _hidden(problem, u, v, blur) + problem.lam * square
 
 
 def _balanced(v: np.ndarray, y: np.ndarray, share: np.ndarray, loss: Loss) -> np.ndarray:
@@ -143,20 +165,41 @@ def certify(problem: Problem, theta: np.ndarray, b: float = 0.0, tol: float = 1e
     """
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         point = _at(problem, theta, b)
-    return _certificate(point, _least(problem), 0, tol)
+    return _certificate(problem, point, _least(problem), 0, tol)
+
+
+def relative(gap: float, primal: float) -> float:
+    """The gap as a part of the objective; of one that rounds to 0, no gap is small.
+
+    Parameters
+    ----------
+    gap, primal : float
+        Of a certificate.
+
+    Returns
+    -------
+    float
+        gap / primal.
+    """
+    if primal > 0:
+        return gap / primal
+    return 0.0 if gap == 0 else math.inf
 
 
 def _least(problem: Problem) -> float:
     """D(0), the least value of the loss: 0 for all of ours."""
-    return -problem.loss.conjugate(0.0)
+    return 0.0 - problem.loss.conjugate(0.0)
 
 
-def _certificate(point: _Point, bound: float, iterations: int, tol: float) -> Certificate:
+def _certificate(problem: Problem, point: _Point, bound: float, iterations: int, tol: float) -> Certificate:
     """Of a point, with the best lower bound that is known; a gap that overflowed to NaN is none."""
-    gap = max(point.primal - bound, 0.0)
-    if point.gap < gap:
-        gap = point.gap
-    return Certificate(point.primal, point.primal - gap, gap, point.kkt, iterations, bool(gap <= tol * point.primal))
+    gap = max(point.primal + point.blur - bound, 0.0)
+    if point.gap <= tol * point.primal:
+        gap = min(gap, point.gap)
+    elif point.gap + point.blur < gap:  # where rounding rules, so that the dual is a lower bound all the same
+        gap = point.gap + point.blur
+    dual = max(point.primal - gap, _least(problem))  # which is known, however much rounding hides
+    return Certificate(point.primal, dual, gap, point.kkt, iterations, bool(gap <= tol * point.primal))
 
 
 def minimise(problem: Problem, tol: float, max_iter: int, report: Callable[[int, float], Any]) -> Solution:
@@ -182,9 +225,9 @@ def minimise(problem: Problem, tol: float, max_iter: int, report: Callable[[int,
         point = _at(problem, problem.system.zero(), 0.0)
         bound, smallest, stalls, iterations = _least(problem), math.inf, 0, 0
         while True:
-            bound = max(bound, point.primal - point.gap)  # which stays where the second is NaN
-            certificate = _certificate(point, bound, iterations, tol)
-            report(iterations, certificate.gap / point.primal)
+            bound = max(bound, point.primal - point.blur - point.gap)  # which stays where the second is NaN
+            certificate = _certificate(problem, point, bound, iterations, tol)
+            report(iterations, relative(certificate.gap, point.primal))
             if certificate.converged or iterations == max_iter or stalls == _STALLS:
                 break
             following = _step(problem, point)
@@ -195,19 +238,19 @@ def minimise(problem: Problem, tol: float, max_iter: int, report: Callable[[int,
             stalls = 0 if moved else stalls + 1
             smallest = min(smallest, following.gap)
             point = following
-        if certificate.converged and problem.system.dual_of(point.gradient.theta) is not None:
-            polished = _in_dual_form(problem, point)
-            if polished.gap <= max(point.gap, min(_SAME, tol) * point.primal):
-                point, certificate = polished, _certificate(polished, bound, iterations, tol)
+        polished = _in_dual_form(problem, point)
+        level = certificate.converged or polished.primal <= (1 + _PROGRESS) * point.primal
+        if level and polished.gap <= max(point.gap, min(_SAME, tol) * point.primal):
+            point, certificate = polished, _certificate(problem, polished, bound, iterations, tol)
     return Solution(point.gradient.theta, point.b, point.a, math.sqrt(point.square), certificate)
 
 
 def _in_dual_form(problem: Problem, point: _Point) -> _Point:
-    """About the same function by the coefficients of its dual point, which are unique where K is singular."""
+    """About the same function, by its dual point: unique coefficients if K is singular, and not 0 if λ is large."""
     v = 2 * problem.lam * problem.y * point.gradient.a / problem.share
     if problem.intercept:
         v = _balanced(v, problem.y, problem.share, problem.loss)
-    return _at(problem, problem.share * problem.y * v / (2 * problem.lam), point.b)
+    return _at(problem, problem.system.of_dual(problem.share * problem.y * v / (2 * problem.lam)), point.b)
 
 
 def _step(problem: Problem, point: _Point) -> _Point | None:
@@ -219,7 +262,8 @@ def _step(problem: Problem, point: _Point) -> _Point | None:
         length = _along(problem, point, direction, shift)
         if length > 0:
             following = _at(problem, point.gradient.theta + length * direction, point.b + length * shift)
-            if following.primal < point.primal or following.gap < point.gap:
+            level = following.primal <= (1 + _PROGRESS) * point.primal
+            if following.primal < point.primal or (level and following.gap < point.gap):
                 return following
     return None
 

@@ -1,6 +1,6 @@
 """Functions on the training points, by coefficients or by weights of explicit features, and their Newton steps.
 
-`Dense` writes f = Σ αⱼ k(xⱼ, ·) and works with the Gram matrix. Where k(x, z) = φ(x)·φ(z) with fewer features than
+`Dense` writes f = Σ αⱼ k(xⱼ, ·) and works with the Gram matrix. Where k(x, z) = φ(x)·φ(z) with no more features than
 points, `Features` writes f = w·φ, works with p × p matrices and never makes the Gram matrix: the same functions, and a
 small λ does not make the numbers large. In either, with θ for α or w:
 
@@ -34,7 +34,6 @@ _UNLIKE = 30.0  # roots of curvatures whose ratios spread further are not worth 
 _LOOSE = 1e-3  # relative residual of conjugate gradients
 _HALFWAY = 0.7  # of the digits may be left to find when half of the products are done: they come faster in the end
 _ROWS = 4096  # of features that are multiplied at a time
-_POINTS_A_FEATURE = 2  # at least, to work with features
 _EPSILON = float(np.finfo(np.float64).eps)
 
 
@@ -98,6 +97,10 @@ class System:
         """The inner product of two functions; of the second, its values too."""
         raise NotImplementedError
 
+    def rounding(self, theta: np.ndarray) -> tuple[np.ndarray | float, float]:
+        """How far off values(θ) and inner(θ, θ) may be by rounding, where that can be more than a few digits."""
+        return 0.0, 0.0
+
     def step(self, curvature: np.ndarray, at: Gradient, with_shift: bool) -> tuple[np.ndarray, float]:
         """δ and β as above. Without a shift β is 0."""
         raise NotImplementedError
@@ -125,6 +128,7 @@ class Dense(System):
     def __init__(self, gram: np.ndarray, n_threads: int, air: Callable[[], None]) -> None:
         super().__init__(len(gram), n_threads, air)
         self.gram = gram
+        self._lengths = np.sqrt(np.maximum(gram.diagonal(), 0.0))  # ‖k(x, ·)‖
         self._buffer = np.empty(self.n * self.n)
         self._old: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None  # active points, roots, factor in the buffer
 
@@ -147,6 +151,14 @@ class Dense(System):
     def inner(self, theta: np.ndarray, other: np.ndarray, other_values: np.ndarray) -> float:
         """Of the two functions."""
         return float(theta @ other_values)
+
+    def rounding(self, theta: np.ndarray) -> tuple[np.ndarray, float]:
+        """Where K is singular, large coefficients may add up to a small function.
+
+        The terms of a sum are at most |θⱼ| √(Kᵢᵢ Kⱼⱼ), and errors of n of them that are not of one sign grow like √n.
+        """
+        sizes, unit = float(np.abs(theta) @ self._lengths), math.sqrt(self.n) * _EPSILON
+        return unit * sizes * self._lengths, unit * sizes * sizes
 
     def step(self, curvature: np.ndarray, at: Gradient, with_shift: bool) -> tuple[np.ndarray, float]:
         """By α⁺ = a + S z near the optimum, where e is small; else by α⁺ = S y, whose parts do not cancel."""
@@ -353,7 +365,7 @@ def _features(x: Any, kernel: Any) -> Any:
     """Explicit features of the points, where they are few; else None."""
     n, p = x.shape
     n_features = p if isinstance(kernel, kernels.Linear) else math.comb(p + kernel.degree, p)
-    if _POINTS_A_FEATURE * n_features > n or not _surely_positive(kernel):
+    if n_features > n or not _surely_positive(kernel):
         return None
     x = _double(x)
     check.sums_fit(x, None, 2)

@@ -18,14 +18,15 @@ class Certificate:
     dual : float
         A lower bound of it: where the kernel is positive semi-definite, no solution whatever is better than this.
     gap : float
-        primal - dual, at least 0 but for rounding. The solution is at most this far from the best, under the same
-        condition.
+        primal - dual, at least 0 but for rounding; in `erm` more than that where rounding may hide a part of it. The
+        solution is at most this far from the best, under the same condition.
     kkt : float
-        The largest violation of the optimality conditions, what `tol` limits.
+        The largest violation of the optimality conditions. It is what `tol` limits in `svm` and `graph`; in `ridge`
+        and `erm` that is the gap relative to the primal objective.
     iterations : int
         Steps of the solver.
     converged : bool
-        Whether kkt is at most the tolerance that was asked for.
+        Whether what `tol` limits is as small as was asked for.
     """
 
     primal: float

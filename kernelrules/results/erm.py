@@ -31,8 +31,8 @@ class ErmFit:
     alpha : ndarray (n_machines, n)
         Coefficients of the training points; 0 for those of weight 0.
     weights : ndarray (n_machines, n_weights) or None
-        Where the fit worked with explicit features φ (Linear and Polynomial kernels with many points), their weights:
-        decision values are then φ(X) · weightsᵀ + intercept, and alpha is the dual solution.
+        Where the fit worked with explicit features φ (Linear and Polynomial kernels, as many points as features or
+        more), their weights: decision values are then φ(X) · weightsᵀ + intercept, and alpha is the dual solution.
     intercept : ndarray (n_machines,)
         Constant terms; 0 unless they were asked for.
     norms : ndarray (n_machines,)
