@@ -7,6 +7,7 @@ KERNELRULES_NO_OPENMP=1   as where the compiler has no OpenMP: prange becomes a 
 KERNELRULES_ANNOTATE=1    write Cython's annotated HTML next to the generated C, under build/
 """
 
+import multiprocessing
 import os
 import sysconfig
 import tempfile
@@ -104,7 +105,12 @@ class BuildExt(build_ext):
             ext.extra_compile_args += flags
             ext.extra_link_args += flags
         generated = cythonize(
-            self.extensions, build_dir=self.build_temp, compiler_directives=DIRECTIVES, annotate=ANNOTATE
+            self.extensions,
+            build_dir=self.build_temp,
+            compiler_directives=DIRECTIVES,
+            annotate=ANNOTATE,
+            # Where processes are forked; where they are spawned, each would run this file again.
+            nthreads=self.parallel if multiprocessing.get_start_method() == "fork" else 0,
         )
         by_name = {ext.name: ext for ext in generated}
         for ext in self.extensions:

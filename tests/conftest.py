@@ -3,6 +3,11 @@
 import os
 from pathlib import Path
 
+# Workers share the cores: threads that spin while they wait, and BLAS's own, would take them from the other worker.
+# To be set before NumPy is loaded; tests of BLAS's threads ask for more themselves.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 import pytest
 from hypothesis import HealthCheck, settings
 

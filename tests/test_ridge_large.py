@@ -114,18 +114,19 @@ def test_mirror_upper():
 
 
 def test_blas_limits_are_taken_back():
-    from threadpoolctl import threadpool_info
+    from threadpoolctl import threadpool_info, threadpool_limits
 
     def threads():
-        return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+        return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
 
-    before = threads()
-    with parallel.blas_threads(1), parallel.blas_threads(1):
-        assert set(threads()) == {1}
-    assert threads() == before
-    with pytest.raises(RuntimeError), parallel.blas_threads(1):
-        raise RuntimeError
-    assert threads() == before
+    with threadpool_limits(2, user_api="blas"):
+        assert threads() == {2}
+        with parallel.blas_threads(1), parallel.blas_threads(1):
+            assert threads() == {1}
+        assert threads() == {2}
+        with pytest.raises(RuntimeError), parallel.blas_threads(1):
+            raise RuntimeError
+        assert threads() == {2}
 
 
 # ---- conjugate gradients --------------------------------------------------------------------------------------------
