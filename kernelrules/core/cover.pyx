@@ -5,6 +5,8 @@ Bit i % 64 of word i // 64 is row i. Of a list, a row belongs to the first rule 
 
 from libc.stdint cimport uint8_t, uint16_t, uint64_t
 
+from kernelrules.core.match cimport n_bits
+
 cdef extern from *:
     """
     #if defined(_MSC_VER) && !defined(__clang__)
@@ -15,14 +17,6 @@ cdef extern from *:
     #endif
     """
     int kr_lowest(uint64_t x) nogil
-
-
-cdef inline int count_bits(uint64_t x) noexcept nogil:
-    """How many are set, by sums of pairs, fours and bytes: a wheel for all machines has no instruction for it."""
-    x -= (x >> 1) & <uint64_t> 0x5555555555555555
-    x = (x & <uint64_t> 0x3333333333333333) + ((x >> 2) & <uint64_t> 0x3333333333333333)
-    x = (x + (x >> 4)) & <uint64_t> 0x0f0f0f0f0f0f0f0f
-    return <int> ((x * <uint64_t> 0x0101010101010101) >> 56)
 
 
 cdef inline double weight_of(uint64_t word, const double *weights) noexcept nogil:
@@ -45,8 +39,8 @@ cdef void take_matches(const uint64_t *cover, uint64_t *rest, Py_ssize_t n_words
         if not here:
             continue
         if weights == NULL:
-            n_total += count_bits(here)
-            n_hit += count_bits(here & positive[i])
+            n_total += n_bits(here)
+            n_hit += n_bits(here & positive[i])
         else:
             sum_total += weight_of(here, weights + 64 * i)
             sum_hit += weight_of(here & positive[i], weights + 64 * i)

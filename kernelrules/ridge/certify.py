@@ -20,7 +20,7 @@ import numpy as np
 from kernelrules.results import Certificate
 from kernelrules.ridge.problem import Problem
 
-__all__ = ["ConvergenceWarning", "Solved", "Worth", "better_of", "certified", "from_worth", "worth"]
+__all__ = ["ConvergenceWarning", "Objectives", "Solved", "Worth", "better_of", "certified", "from_worth", "worth"]
 
 ROUNDS = 4  # improvements of a factorisation's solution, after which what is left is rounding error
 EXACT = 1e-24  # relative gap that is not worth improving: twelve digits of the residual
@@ -32,24 +32,12 @@ class ConvergenceWarning(UserWarning):
 
 
 @dataclass(frozen=True, eq=False)
-class Worth:
-    """Objectives and residuals of coefficients.
-
-    Attributes
-    ----------
-    primals, duals, gaps : ndarray (t,)
-        Of each target.
-    constant : ndarray (t,)
-        The b that is best for them.
-    residual : ndarray (t, n)
-        r - λWα/w: what the optimality conditions are violated by.
-    """
+class Objectives:
+    """Primal and dual objectives and gaps, (t,), one a target; and of all of them together."""
 
     primals: np.ndarray
     duals: np.ndarray
     gaps: np.ndarray
-    constant: np.ndarray
-    residual: np.ndarray
 
     @property
     def primal(self) -> float:
@@ -65,6 +53,22 @@ class Worth:
     def gap(self) -> float:
         """Of all targets together."""
         return float(self.gaps.sum())
+
+
+@dataclass(frozen=True, eq=False)
+class Worth(Objectives):
+    """Objectives and residuals of coefficients.
+
+    Attributes
+    ----------
+    constant : ndarray (t,)
+        The b that is best for them.
+    residual : ndarray (t, n)
+        r - λWα/w: what the optimality conditions are violated by.
+    """
+
+    constant: np.ndarray
+    residual: np.ndarray
 
     @property
     def kkt(self) -> float:

@@ -13,7 +13,7 @@ import numpy as np
 
 from kernelrules import check, kernels, parallel
 from kernelrules.kernels.values import is_callable, plain, take
-from kernelrules.ridge.certify import EXACT, ROUNDS, Solved
+from kernelrules.ridge.certify import EXACT, ROUNDS, Objectives, Solved
 from kernelrules.ridge.definite import factor_definite
 from kernelrules.ridge.factor import solve
 from kernelrules.ridge.problem import Problem
@@ -106,30 +106,12 @@ def _feature_solved(problem: Problem, psi: Features, best: _FeatureWorth, done: 
 
 
 @dataclass(frozen=True, eq=False)
-class _FeatureWorth:
+class _FeatureWorth(Objectives):
     """Of weights (t, q): objectives, α = w(y - f)/(λW), and Ψᵀα, which equals them at the optimum."""
 
     weights: np.ndarray
     alpha: np.ndarray
     back: np.ndarray
-    primals: np.ndarray
-    duals: np.ndarray
-    gaps: np.ndarray
-
-    @property
-    def primal(self) -> float:
-        """Of all targets together."""
-        return float(self.primals.sum())
-
-    @property
-    def dual(self) -> float:
-        """Of all targets together."""
-        return float(self.duals.sum())
-
-    @property
-    def gap(self) -> float:
-        """Of all targets together."""
-        return float(self.gaps.sum())
 
 
 def _feature_worth(problem: Problem, psi: Features, y: np.ndarray, w: np.ndarray) -> _FeatureWorth:
@@ -142,7 +124,7 @@ def _feature_worth(problem: Problem, psi: Features, y: np.ndarray, w: np.ndarray
     alpha = problem.weight * errors / strength
     primals = (problem.weight * errors**2).sum(axis=1) / problem.total + problem.lam * (w**2).sum(axis=1)
     duals = problem.lam * (2 * (alpha * y).sum(axis=1) - (back**2).sum(axis=1) - (alpha * errors).sum(axis=1))
-    return _FeatureWorth(w, alpha, back, primals, duals, problem.lam * ((back - w) ** 2).sum(axis=1))
+    return _FeatureWorth(primals, duals, problem.lam * ((back - w) ** 2).sum(axis=1), w, alpha, back)
 
 
 def cheapest(problem: Problem) -> str:
