@@ -24,24 +24,14 @@ from time import perf_counter
 cdef extern from "Python.h":
     int PyErr_CheckSignals() except -1
 
-cdef extern from *:
-    """
-    #ifdef _MSC_VER
-    #define kr_fetch_row(address) ((void) (address))
-    #else
-    #define kr_fetch_row(address) __builtin_prefetch(address)
-    #endif
-    """
-    void kr_fetch_row(const void *address) noexcept nogil
+cdef extern from "fetch.h" nogil:
+    void kr_fetch_rows(const char *rows, Py_ssize_t n_rows, Py_ssize_t row_step) noexcept
 
 cdef enum:
     LANES = 8           # rows that go down together
     LEVELS = 4          # steps between two looks at whether all of them have arrived
     BLOCK = 2048        # rows of one task
-    LINE = 64           # bytes that come from memory together
-    AHEAD = 4           # groups of LANES rows that are fetched before their turn, where a row has
-    NARROWEST = 128     # more bytes than this, else the processor fetches them by itself, and
-    WIDEST = 1024       # no more than this, else most of them are fetched for nothing
+    AHEAD = 32          # rows: fetched before their turn
     FIRST_STEPS = 10_000_000    # of rows down one level, before the first look at signals: about 10 ms
 
 cdef enum Side:
@@ -354,14 +344,10 @@ cdef inline void walk_lanes(const node_t *root, const Rows *rows, Py_ssize_t fir
 cdef void walk_block(const node_t *root, const Rows *rows, Py_ssize_t first, Py_ssize_t last, bint any_missing,
                      const int64_t *answers, int64_t *out) noexcept nogil:
     """The plain walk of the rows first to last - 1, at least LANES: the last lanes may go over some of them twice."""
-    cdef Py_ssize_t i = first, line, ahead = AHEAD * LANES * rows.row_step
-    cdef Py_ssize_t n_lines = LANES * rows.row_step // LINE if NARROWEST < rows.row_step <= WIDEST else 0
-    cdef const char *next_rows
+    cdef Py_ssize_t i = first
     while i < last:
         i = min(i, last - LANES)
-        next_rows = rows.data + i * rows.row_step + ahead
-        for line in range(n_lines):
-            kr_fetch_row(next_rows + line * LINE)
+        kr_fetch_rows(rows.data + (i + AHEAD) * rows.row_step, LANES, rows.row_step)
         if any_missing:     # constants, so that there are two loops and neither asks
             walk_lanes(root, rows, i, True, answers, out)
         else:
