@@ -1,6 +1,8 @@
 """A rule list as the core reads it: distinct tests, the rules as lists of their numbers, and a tree of splits made of
-these, so that the first rule that holds is found by a few comparisons (core/rule_tree.pyx). Short lists whose tree would be
-much larger than they are, as rules that overlap make it, are taken as they stand, 64 rows at a time (core/match.pyx).
+these, so that the first rule that holds is found by a few comparisons (core/rule_tree.pyx).
+
+Short lists whose tree would be much larger than they are, which is what overlapping rules make of it, are taken as they
+stand, 64 rows at a time (core/match.pyx).
 
 What was made of a list is kept as long as the list lives.
 """
