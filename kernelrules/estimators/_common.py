@@ -49,7 +49,9 @@ def kernel_of(kernel: Any, gamma: Any, degree: Any, coef0: Any) -> Any:
         return kernel
     if kernel not in _NAMED_KERNELS:
         choices = ", ".join(f'"{name}"' for name in _NAMED_KERNELS)
-        raise ValueError(f"kernel must be one of {choices}, a kernel of kernelrules.kernels or callable, got {kernel!r}")
+        raise ValueError(
+            f"kernel must be one of {choices}, a kernel of kernelrules.kernels or callable, got {kernel!r}"
+        )
     if kernel == "linear":
         return kernels.Linear()
     if kernel == "precomputed":
@@ -74,7 +76,9 @@ def rows_or_share(value: Any, name: str, least: int, n: int) -> int:
         return check.whole(value, name, least)
     share = check.positive(value, name)
     if share > 1:
-        raise ValueError(f"{name} as a share of the rows is at most 1, got {value!r}; numbers of rows are whole numbers")
+        raise ValueError(
+            f"{name} as a share of the rows is at most 1, got {value!r}; numbers of rows are whole numbers"
+        )
     return max(least, int(np.ceil(share * n)))
 
 
@@ -172,7 +176,7 @@ def _objects_if_mixed(X: Any) -> Any:
 
 def _require_cells(X: Any) -> None:
     """Refuse objects that are neither numbers nor strings, in the words of NumPy and scikit-learn."""
-    if getattr(X, "dtype", None) != object or not isinstance(X, np.ndarray):
+    if not isinstance(X, np.ndarray) or X.dtype.kind != "O":
         return
     for kind in set(map(type, X.flat)):
         if not issubclass(kind, _CELLS) and kind.__name__ not in ("NAType", "NaTType"):

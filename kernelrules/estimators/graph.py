@@ -15,6 +15,7 @@ from scipy import sparse
 from sklearn.base import ClassifierMixin
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils.multiclass import check_classification_targets
+from threadpoolctl import threadpool_limits
 
 from kernelrules import check, graph
 from kernelrules.estimators._common import KernelEstimator, called
@@ -126,24 +127,23 @@ class GraphClassifier(ClassifierMixin, KernelEstimator):
         if self.unreached not in ("prior", "error"):
             raise ValueError(f'unreached must be "prior" or "error", got {self.unreached!r}')
         n_neighbours = check.whole(self.n_neighbors, "n_neighbors", 1)
-        X, y = self._read(X, y, ensure_min_samples=2)
+        X, y = self._read(X, y, ensure_min_samples=2, copy=True)  # kept for predictions
         known = self._known(y)
         check_classification_targets(y[known])
         with called(_NAMES):
-            self.graph_ = graph.knn_graph(
+            edges = graph.knn_graph(
                 X, min(n_neighbours, X.shape[0] - 1), self._weight(), gamma=self.gamma, n_threads=self.n_threads
             )
             model = graph.fit(
-                self.graph_, y[known], alpha / len(known), known, normalised=self.normalised, classify=True,
+                edges, y[known], alpha / len(known), known, normalised=self.normalised, classify=True,
                 unreached="error" if self.unreached == "error" else "nan", n_threads=self.n_threads,
             )  # fmt: skip
-        self.model_ = model
-        self.X_ = X
+        self.model_, self.graph_, self.X_ = model, edges, X
         self.classes_ = model.classes
         self.label_distributions_ = _shares(model.values, np.searchsorted(model.classes, y[known]))
         self.transduction_ = self.classes_[self.label_distributions_.argmax(axis=1)]
         self._neighbours = NearestNeighbors(n_neighbors=min(n_neighbours, X.shape[0])).fit(X)
-        self._gamma = _gamma_of(self.graph_, X) if self.kernel == "rbf" else None
+        self._gamma = _gamma_of(edges, X) if self.kernel == "rbf" else None
         return self
 
     def _weight(self) -> Any:
@@ -194,7 +194,8 @@ class GraphClassifier(ClassifierMixin, KernelEstimator):
             Rows that sum to 1.
         """
         X = self._read_again(X)
-        distances, nearest = self._neighbours.kneighbors(X)
+        with threadpool_limits(self.n_threads):
+            distances, nearest = self._neighbours.kneighbors(X)
         weight = self._weights_at(distances)
         shares = np.einsum("ij,ijk->ik", weight, self.label_distributions_[nearest])
         return shares / shares.sum(axis=1, keepdims=True)
@@ -206,8 +207,10 @@ class GraphClassifier(ClassifierMixin, KernelEstimator):
         if self.kernel == "rbf":
             nearest = distances[:, :1]
             return np.exp(-self._gamma * (distances - nearest) * (distances + nearest))
-        weight = check.matrix(self.kernel(distances), "kernel(d)", dtype=np.float64)
-        return np.where(weight.sum(axis=1, keepdims=True) > 0, weight, 1.0)
+        weight = check.targets(self.kernel(distances.ravel()), distances.size, "kernel(d)").reshape(distances.shape)
+        if (weight < 0).any():
+            raise ValueError(f"kernel(d) must not be negative, got {weight.min()}")
+        return np.where(weight.any(axis=1, keepdims=True), weight, 1.0)
 
     def predict(self, X: Any) -> np.ndarray:
         """The class of the largest probability.
@@ -241,6 +244,6 @@ def _gamma_of(edges: sparse.csr_array, X: Any) -> float:
     if edges.nnz == 0 or exponents[place] == 0:
         return 1.0  # duplicates only: all weights are the same
     row = int(np.searchsorted(edges.indptr, place, side="right")) - 1
-    difference = X[[row]] - X[[edges.indices[place]]]
-    square = float(np.square(difference.data if sparse.issparse(difference) else difference, dtype=np.float64).sum())
+    difference = X[[row]].astype(np.float64) - X[[edges.indices[place]]].astype(np.float64)
+    square = float(np.square(difference.data if sparse.issparse(difference) else difference).sum())
     return exponents[place] / square if square > 0 and math.isfinite(square) else 1.0

@@ -182,9 +182,7 @@ class KernelSVC(ClassifierMixin, _Machine):
             The estimator itself.
         """
         if self.decision_function_shape not in ("ovr", "ovo"):
-            raise ValueError(
-                f'decision_function_shape must be "ovr" or "ovo", got {self.decision_function_shape!r}'
-            )
+            raise ValueError(f'decision_function_shape must be "ovr" or "ovo", got {self.decision_function_shape!r}')
         X, y = self._read(X, y)
         check_classification_targets(y)
         with called(_NAMES):

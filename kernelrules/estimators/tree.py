@@ -14,7 +14,7 @@ from kernelrules import check, prune, tree
 from kernelrules.estimators._common import TableEstimator, called, numbers_of, rows_or_share, seed_of
 from kernelrules.results import Tree
 
-__all__ = ["ClassTree", "NAMES", "TreeClassifier", "TreeEstimator", "TreeRegressor", "require_classes"]
+__all__ = ["NAMES", "ClassTree", "TreeClassifier", "TreeEstimator", "TreeRegressor", "require_classes"]
 
 _OF_NUMBERS = ("squared_error", "absolute_error", "poisson")
 NAMES = {  # of what errors call by the functions' names
