@@ -40,7 +40,7 @@ def near(ours, theirs):
     np.testing.assert_allclose(ours, theirs, atol=1e-5)
 
 
-# ---- the functions --------------------------------------------------------------------------------------------------
+# ---- the functions ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_trees_and_rules_are_those_of_the_functions():
     assert str(listed.rules_) == str(rules.induce(X, y, rng=3, sample_weight=weight))
 
 
-# ---- scikit-learn's -------------------------------------------------------------------------------------------------
+# ---- scikit-learn's -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -211,7 +211,7 @@ def test_graph_does_as_well_as_label_spreading():
     assert np.mean(ours.predict(held_out[0][700:]) == held_out[1][700:]) > 0.85
 
 
-# ---- answers that agree with one another ------------------------------------------------------------------------------
+# ---- answers that agree with one another ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("multiclass", ["ovo", "ovr"])
@@ -253,7 +253,7 @@ def test_probabilities_never_contradict_predictions(estimator):
         np.testing.assert_array_equal(fitted.classes_[shares.argmax(axis=1)], fitted.predict(points))
 
 
-# ---- graphs -----------------------------------------------------------------------------------------------------------
+# ---- graphs ---------------------------------------------------------------------------------------------------------
 
 
 def test_new_points_get_the_mean_of_their_neighbours():
@@ -302,7 +302,7 @@ def test_one_class_and_the_mark_is_refused():
     assert GraphClassifier(unlabelled=None).fit(X, np.where(codes == 0, -1, 1)).classes_.tolist() == [-1, 1]
 
 
-# ---- folds ------------------------------------------------------------------------------------------------------------
+# ---- folds ----------------------------------------------------------------------------------------------------------
 
 
 def test_folds_may_be_those_of_scikit_learn():

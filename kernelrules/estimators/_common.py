@@ -76,9 +76,7 @@ def rows_or_share(value: Any, name: str, least: int, n: int) -> int:
         return check.whole(value, name, least)
     share = check.positive(value, name)
     if share > 1:
-        raise ValueError(
-            f"{name} as a share of the rows is at most 1, got {value!r}; numbers of rows are whole numbers"
-        )
+        raise ValueError(f"{name} must be a whole number, or a share of the rows up to 1.0, got {value!r}")
     return max(least, int(np.ceil(share * n)))
 
 
