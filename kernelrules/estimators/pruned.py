@@ -28,11 +28,11 @@ class PrunedTreeClassifier(ClassTree):
         out exactly once, and the other rows are trained on.
     rule : {"1se", "min"}
         The smallest tree whose error is within one standard error of the smallest; or that of the smallest error.
-    criterion, max_depth, min_samples_split, min_samples_leaf, max_features, max_leaf_nodes : optional
+    criterion, max_depth, min_samples_split, min_samples_leaf, max_features : optional
         Of the trees before pruning, as in `TreeClassifier`.
     random_state : int, RandomState, Generator or None
         Decides the folds, and what growing draws.
-    min_impurity_decrease, class_weight, categorical_features, missing, n_threads : optional
+    max_leaf_nodes, min_impurity_decrease, class_weight, categorical_features, missing, n_threads : optional
         As in `TreeClassifier`.
 
     Attributes
