@@ -97,3 +97,8 @@ def test_class_weights_decide_in_trees_that_are_pruned():
     for estimator in (TreeClassifier, DecisionTreeClassifier):
         fitted = estimator(class_weight={0: 1000, 1: 0.0001}).fit(X[::2], y[::2])
         assert np.mean(fitted.predict(X[1::2]) == 0) < 0.87
+
+
+@pytest.mark.parametrize("cls", [TreeClassifier, RuleListClassifier])
+def test_missing_values_are_refused_on_request(cls):
+    estimator_checks.check_estimators_nan_inf(cls.__name__, cls(missing="error"))

@@ -112,15 +112,17 @@ class TableEstimator(BaseEstimator):
     Data frames reach the functions as they are, so that columns keep their types and names.
     """
 
+    def _checks(self) -> dict[str, Any]:
+        """What scikit-learn looks at in X. Infinite numbers the functions find themselves, and say where."""
+        return {"dtype": None, "accept_sparse": "csr", "ensure_all_finite": self.missing == "error"}
+
     def _read(self, X: Any, y: Any, *, least: int = 1) -> tuple[Any, Any]:
         """X and y for a fit."""
         if _is_frame(X):
             X, y = validate_data(self, X, y, skip_check_array=True)
         else:
-            checks = {"dtype": None, "ensure_all_finite": "allow-nan", "accept_sparse": "csr", "estimator": self}
-            X, y = validate_data(
-                self, _objects_if_mixed(X), y, validate_separately=(checks, {"dtype": None, "ensure_2d": False})
-            )
+            separately = (self._checks() | {"estimator": self}, {"dtype": None, "ensure_2d": False})
+            X, y = validate_data(self, _objects_if_mixed(X), y, validate_separately=separately)
             _require_cells(X)
         n = X.shape[0]
         if n < least:
@@ -137,9 +139,7 @@ class TableEstimator(BaseEstimator):
         check_is_fitted(self)
         if _is_frame(X):
             return validate_data(self, X, skip_check_array=True, reset=False)
-        X = validate_data(
-            self, _objects_if_mixed(X), dtype=None, ensure_all_finite="allow-nan", accept_sparse="csr", reset=False
-        )
+        X = validate_data(self, _objects_if_mixed(X), reset=False, **self._checks())
         _require_cells(X)
         return X
 
