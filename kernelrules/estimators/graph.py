@@ -196,8 +196,12 @@ class GraphClassifier(ClassifierMixin, KernelEstimator):
         X = self._read_again(X)
         with threadpool_limits(self.n_threads):
             distances, nearest = self._neighbours.kneighbors(X)
-        weight = self._weights_at(distances)
-        shares = np.einsum("ij,ijk->ik", weight, self.label_distributions_[nearest])
+        n, k = nearest.shape
+        starts = np.arange(0, n * k + 1, k)
+        edges = sparse.csr_array(
+            (self._weights_at(distances).ravel(), nearest.ravel(), starts), shape=(n, self.X_.shape[0])
+        )
+        shares = edges @ self.label_distributions_
         return shares / shares.sum(axis=1, keepdims=True)
 
     def _weights_at(self, distances: np.ndarray) -> np.ndarray:
