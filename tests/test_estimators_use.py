@@ -357,6 +357,16 @@ def test_bad_data(cls):
                 estimator.fit(X, y, sample_weight=weight)
 
 
+def test_parameters_count_from_the_next_fit_on():
+    """But for those of the answers alone."""
+    kinds = KernelSVC(multiclass="ovr").fit(X, y)
+    expected = kinds.decision_function(X)
+    np.testing.assert_array_equal(kinds.set_params(multiclass="ovo", C=7.0).decision_function(X), expected)
+    spread = GraphClassifier(kernel="knn").fit(X, y)
+    expected = spread.predict_proba(X)
+    np.testing.assert_array_equal(spread.set_params(kernel="rbf", n_neighbors=1).predict_proba(X), expected)
+
+
 def test_scores_use_weights():
     weight = (y == 0).astype(float)
     fitted = TreeClassifier(max_depth=1).fit(X, y)

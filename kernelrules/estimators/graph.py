@@ -143,7 +143,7 @@ class GraphClassifier(ClassifierMixin, KernelEstimator):
         self.label_distributions_ = _shares(model.values, np.searchsorted(model.classes, y[known]))
         self.transduction_ = self.classes_[self.label_distributions_.argmax(axis=1)]
         self._neighbours = NearestNeighbors(n_neighbors=min(n_neighbours, X.shape[0])).fit(X)
-        self._gamma = _gamma_of(edges, X) if self.kernel == "rbf" else None
+        self._edge, self._gamma = self.kernel, _gamma_of(edges, X) if self.kernel == "rbf" else None
         return self
 
     def _weight(self) -> Any:
@@ -206,12 +206,12 @@ class GraphClassifier(ClassifierMixin, KernelEstimator):
 
     def _weights_at(self, distances: np.ndarray) -> np.ndarray:
         """Weights of edges to new points, up to a factor for each point."""
-        if self.kernel == "knn":
+        if self._edge == "knn":
             return np.ones_like(distances)
-        if self.kernel == "rbf":
+        if self._edge == "rbf":
             nearest = distances[:, :1]
             return np.exp(-self._gamma * (distances - nearest) * (distances + nearest))
-        weight = check.targets(self.kernel(distances.ravel()), distances.size, "kernel(d)").reshape(distances.shape)
+        weight = check.targets(self._edge(distances.ravel()), distances.size, "kernel(d)").reshape(distances.shape)
         if (weight < 0).any():
             raise ValueError(f"kernel(d) must not be negative, got {weight.min()}")
         return np.where(weight.any(axis=1, keepdims=True), weight, 1.0)

@@ -210,7 +210,7 @@ class KernelSVC(ClassifierMixin, _Machine):
         """
         X = self._read_again(X)
         values = svm.decision(self.model_, X, n_threads=self.n_threads)
-        votes = values.ndim == 2 and self.multiclass == "ovo" and self.decision_function_shape == "ovr"
+        votes = values.ndim == 2 and self.model_.multiclass == "ovo" and self.decision_function_shape == "ovr"
         return vote(values, len(self.classes_)) if votes else values
 
     def predict(self, X: Any) -> np.ndarray:
