@@ -443,7 +443,7 @@ class OneClassKernel(OutlierMixin, _Machine):
         return self.decision_function(X) + self.offset_
 
     def predict(self, X: Any) -> np.ndarray:
-        """+1 inside the region, -1 outside.
+        """+1 inside the region, -1 outside and, as in scikit-learn's `OneClassSVM`, exactly on the boundary.
 
         Parameters
         ----------
