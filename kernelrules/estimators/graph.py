@@ -83,8 +83,8 @@ class GraphClassifier(ClassifierMixin, KernelEstimator):
     >>> X, y = load_digits(return_X_y=True)
     >>> known = np.random.default_rng(0).random(len(y)) < 0.05
     >>> fitted = GraphClassifier().fit(X, np.where(known, y, -1))
-    >>> (fitted.transduction_ == y)[~known].mean().round(2)
-    np.float64(0.96)
+    >>> bool((fitted.transduction_ == y)[~known].mean() > 0.95)
+    True
     """
 
     def __init__(

@@ -129,8 +129,8 @@ class KernelSVC(ClassifierMixin, _Machine):
     >>> from kernelrules.estimators import KernelSVC
     >>> X, y = load_iris(return_X_y=True)
     >>> machine = KernelSVC(C=10.0).fit(X, y)
-    >>> round(machine.score(X, y), 2), machine.certificate_.converged
-    (0.98, True)
+    >>> machine.score(X, y) > 0.97, machine.certificate_.converged
+    (True, True)
     """
 
     def __init__(
