@@ -15,14 +15,17 @@ import sklearn
 from sklearn.base import clone, is_classifier, is_outlier_detector, is_regressor
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_iris
+from sklearn.ensemble import AdaBoostClassifier, BaggingClassifier, StackingClassifier, VotingClassifier
 from sklearn.exceptions import NotFittedError
+from sklearn.feature_selection import RFE, SelectFromModel
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score, cross_validate
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
 
-from kernelrules import estimators, kernels
+from kernelrules import estimators, kernels, rules
 from kernelrules.estimators import (
     GraphClassifier,
     KernelRidge,
@@ -118,6 +121,28 @@ def test_calibration():
         np.testing.assert_allclose(shares.sum(axis=1), 1.0)
         np.testing.assert_array_equal(shares.argmax(axis=1), calibrated.predict(X))
         assert calibrated.score(X, hard) > 0.75
+
+
+MANY = [
+    BaggingClassifier(TreeClassifier(), 3, random_state=0),
+    AdaBoostClassifier(TreeClassifier(max_depth=1), n_estimators=5, random_state=0),
+    StackingClassifier([("machine", KernelSVC()), ("graph", GraphClassifier())], made(PrunedTreeClassifier), cv=3),
+    VotingClassifier([("tree", TreeClassifier()), ("rules", made(RuleListClassifier))], voting="soft"),
+    OneVsRestClassifier(KernelSVC()),
+    make_pipeline(SelectFromModel(made(PrunedTreeClassifier)), KernelSVC()),
+    make_pipeline(RFE(KernelSVC(kernel="linear"), n_features_to_select=2), KernelSVC()),
+]
+
+
+@pytest.mark.parametrize("estimator", MANY, ids=lambda e: type(e[0] if hasattr(e, "steps") else e).__name__)
+def test_estimators_made_of_estimators(estimator):
+    assert estimator.fit(X, y).score(X, y) > 0.9
+
+
+def test_boosted_rules_warn_of_weights_that_are_shares():
+    """Boosting gives weights of sum 1, which rules would take for a single row."""
+    with pytest.warns(rules.WeightWarning, match="sum to 1 only"):
+        AdaBoostClassifier(made(RuleListClassifier), n_estimators=1, random_state=0).fit(X, y)
 
 
 @pytest.mark.parametrize("cls", WEIGHED, ids=lambda cls: cls.__name__)
