@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kernelrules import check, kernels
 
-__all__ = ["KernelEstimator", "TableEstimator", "called", "kernel_of", "rows_or_share", "seed_of"]
+__all__ = ["KernelEstimator", "TableEstimator", "called", "kernel_of", "numbers_of", "rows_or_share", "seed_of"]
 
 _ERRORS = (TypeError, ValueError, check.DtypeError)
 _FLOATS = (np.float64, np.float32)
