@@ -43,7 +43,7 @@ def importances(t: Tree | PruneCV, ax: Any = None, *, feature_names: Any = None,
     >>> X, y, names, _ = datasets.spambase()
     >>> ax = plot.importances(tree.grow(X[::10], y[::10], max_leaves=9), feature_names=names)
     >>> ax.get_yticklabels()[0].get_text()
-    'remove'
+    'charExclamation'
     """
     t = t.tree if isinstance(t, PruneCV) else t
     shares = _tree.importance(t)

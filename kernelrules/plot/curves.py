@@ -230,12 +230,17 @@ def _of_machines(models: Sequence[SVMModel], show: str | None) -> _Passed:
 
 def _draw_passed(found: _Passed, ax: Any) -> Any:
     columns = found.up.reshape(len(found.up), -1).T
-    colours = canvas.class_colours(len(columns))
-    marker = "." if len(found.across) <= _MOST_LINES and len(columns) <= 5 else None
+    few = len(columns) <= 5
+    colours = (
+        canvas.class_colours(len(columns))
+        if few
+        else canvas.matplotlib("cm").ScalarMappable(cmap="viridis").to_rgba(np.linspace(0, 1, len(columns)))
+    )
+    marker = "." if len(found.across) <= _MOST_LINES and few else None
     for k, numbers in enumerate(columns):
         ax.plot(
-            found.across, numbers, color=colours[k], linewidth=1.4 if len(columns) <= 5 else 0.9, marker=marker,
-            linestyle=_DASHES[k % len(_DASHES)] if len(columns) <= 5 else "-",
+            found.across, numbers, color=colours[k], linewidth=1.4 if few else 0.9, marker=marker,
+            linestyle=_DASHES[k % len(_DASHES)] if few else "-",
             drawstyle="steps-post" if found.steps else "default",
         )  # fmt: skip
     positive = found.across[found.across > 0]

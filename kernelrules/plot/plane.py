@@ -219,10 +219,9 @@ def _draw_points(
         face = np.tile(colour, (int(mine.sum()), 1))
         if cases is not None:
             face[cases[mine] > 0] = 1.0
-        ax.scatter(
-            *points[mine].T, s=20, marker=marker, facecolor=face, edgecolor=[colour], linewidth=1.0, zorder=3,
-            label=label if not label.startswith("_") else f" {label}",
-        )  # fmt: skip
+        ax.scatter(*points[mine].T, s=20, marker=marker, facecolor=face, edgecolor=[colour], linewidth=1.0, zorder=3)
+        in_legend = f" {label}" if label.startswith("_") else label  # an underscore would hide it
+        ax.scatter([], [], s=20, marker=marker, color=[colour], label=in_legend)
         if cases is not None and (cases[mine] == 2).any():
             ax.scatter(*points[mine][cases[mine] == 2].T, s=20, marker="x", color=[colour], linewidth=0.9, zorder=4)
 

@@ -77,7 +77,9 @@ def tree(
     --------
     >>> from kernelrules import plot, tree
     >>> grown = tree.grow([["yes", 20], ["no", 30], ["no", 50], ["yes", 60]], ["high", "low", "medium", "high"])
-    >>> ax = plot.tree(grown, feature_names=["contact", "age"])  # doctest: +SKIP
+    >>> ax = plot.tree(grown, feature_names=["contact", "age"])
+    >>> [text.get_text() for text in ax.texts if " " in text.get_text()][:3]
+    ['contact = no', 'n = 4', 'age ≤ 40']
     """
     t = t.tree if isinstance(t, PruneCV) else t
     if not isinstance(t, Tree):
@@ -276,7 +278,7 @@ class _Drawing:
 
     def _way(self, parent: int, child: int) -> list[tuple[float, float]]:
         """Straight to the end of the parent's depth, where no box can be in the way, then a curve."""
-        (x0, y0), (x1, y1), end = (self.x[parent], self.y[parent]), (self.x[child], self.y[child]), 0.0
+        (x0, y0), (x1, y1) = (self.x[parent], self.y[parent]), (self.x[child], self.y[child])
         end = self.ends[self.shown.depth[parent]]
         if self.down:
             y1 -= self.heights[child] / 2 * self.ky
@@ -287,16 +289,17 @@ class _Drawing:
         return [(x0, y0), (end, y0), (middle, y0), (middle, y1), (x1, y1)]
 
     def _draw_word(self, ax: Any, points: list[tuple[float, float]], word: str) -> None:
-        """Beside the line, in the room between the root and its children."""
-        (x0, y0), (x1, y1) = points[1], points[-1]
-        x, y = (x0 + x1) / 2, (y0 + y1) / 2
-        piece, away = _Piece(word, colour=canvas.GREY), 0.5 * self.size
+        """Where the line comes to the child, on its outer side: between the depths, where no box is."""
+        (x0, y0), (x, y) = points[1], points[-1]
+        piece, x_away, y_away = _Piece(word, colour=canvas.GREY), 0.4 * self.size * self.kx, 0.4 * self.size * self.ky
         if self.down:
-            first = x1 < x0
-            self._write(ax, x + (-away if first else away) * self.kx, y, piece, ha="right" if first else "left")
+            first = x < x0
+            place = {"ha": "right" if first else "left", "va": "bottom"}
+            self._write(ax, x + (-x_away if first else x_away), y - y_away, piece, **place)
         else:
-            first = y1 < y0
-            self._write(ax, x - away * self.kx, y, piece, ha="right", va="bottom" if first else "top")
+            first = y < y0
+            place = {"ha": "right", "va": "bottom" if first else "top"}
+            self._write(ax, x - x_away, y + (-y_away if first else y_away), piece, **place)
 
     def _draw_legend(self, ax: Any) -> None:
         x, y, size = 0.8 * self.size, 1.4 * self.size, self.size
