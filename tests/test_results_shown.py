@@ -1,4 +1,4 @@
-"""Every result type shows itself: `repr` in a short line, and HTML that is well formed and escapes what data brought."""
+"""Every result shows itself: `repr` in a short line, and HTML that is well formed and escapes what data brought."""
 
 import dataclasses
 from html.parser import HTMLParser
@@ -153,7 +153,7 @@ def test_lines_say_what_matters():
 def test_a_condition_is_written_as_it_is_made():
     for condition in (
         results.Condition(3),
-        results.Condition(0, 1.0, 2.5, missing=True),
+        results.Condition(0, 0.1 + 0.2, 2.5, missing=True),
         results.Condition(1, categories=(-1, 2)),
     ):
         assert eval(repr(condition), {"Condition": results.Condition}) == condition

@@ -220,7 +220,7 @@ class _Drawing:
         face = 0.86 + 0.14 * self._main_colour(node) if is_leaf else "white"
         box = patches.Rectangle(corner, width, height, facecolor=face, edgecolor=canvas.GREY, linewidth=0.6, zorder=2)
         box.set_gid(f"node-{node}")
-        ax.add_patch(box)
+        ax.add_artist(box)
         for k, row in enumerate(self.rows[place]):
             x = self.x[place] - self._row_width(row) / 2 * self.kx
             y = corner[1] + (_PAD / 2 + (k + 0.5) * _ROW) * size * self.ky
@@ -247,7 +247,7 @@ class _Drawing:
         if self.tree.classes is None:
             low, high = np.nanmin(self.tree.value), np.nanmax(self.tree.value)
             shares, colours = [(value - low) / (high - low) if high > low else 0.5], self.colours
-            ax.add_patch(rectangle((x, y - height / 2), width, height, facecolor="#dddddd", linewidth=0, zorder=3))
+            ax.add_artist(rectangle((x, y - height / 2), width, height, facecolor="#dddddd", linewidth=0, zorder=3))
         else:
             shares, colours = value / value.sum(), self.colours
         start = x
@@ -257,7 +257,7 @@ class _Drawing:
                     (start, y - height / 2), share * width, height, facecolor=colour, linewidth=0, zorder=3
                 )
                 part.set_gid(f"share-{node}")
-                ax.add_patch(part)
+                ax.add_artist(part)
             start += share * width
 
     def _draw_lines(self, ax: Any) -> None:
@@ -272,7 +272,7 @@ class _Drawing:
                     path(points, codes), facecolor="none", edgecolor="#aaaaaa", linewidth=0.5 + 3.5 * share, zorder=1
                 )
                 line.set_gid(f"line-{shown.node[child]}")
-                ax.add_patch(line)
+                ax.add_artist(line)
                 if parent == 0:
                     self._draw_word(ax, points, word)
 
@@ -308,7 +308,7 @@ class _Drawing:
                 (x, y - 0.4 * size * self.ky), 0.8 * size * self.kx, 0.8 * size * self.ky, facecolor=colour, linewidth=0
             )
             square.set_gid("legend")
-            ax.add_patch(square)
+            ax.add_artist(square)
             self._write(ax, x + 1.3 * size * self.kx, y, _Piece(name))
             x += self.width_of(name, False) + 3.4 * size
 

@@ -63,8 +63,8 @@ class Condition(Result):
 
     def _says(self) -> list[str]:
         said = [str(self.feature)]
-        said += [f"low={self.low:g}"] if self.low != -math.inf else []
-        said += [f"high={self.high:g}"] if self.high != math.inf else []
+        said += [f"low={float(self.low)!r}"] if self.low != -math.inf else []
+        said += [f"high={float(self.high)!r}"] if self.high != math.inf else []
         said += [f"categories={short(self.categories)}"] if self.categories is not None else []
         return said + (["missing=True"] if self.missing else [])
 

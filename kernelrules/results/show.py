@@ -137,7 +137,11 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[Any]], *, bold: int | No
         lines.append(f'<tr style="{_LINE}">' + "".join(f'<td style="{_CELL}">{cell}</td>' for cell in cells) + "</tr>")
     if more > 0:
         lines.append(f'<tr><td colspan="{max(len(heads), 1)}">… {more} more</td></tr>')
-    return f'<table style="border-collapse:collapse;margin:.4em 0">{"".join(lines)}</table>' if lines else ""
+    return (
+        f'<table style="border-collapse:collapse;margin:.4em 0;font-size:inherit">{"".join(lines)}</table>'
+        if lines
+        else ""
+    )
 
 
 def _cell(entry: Any) -> str:
