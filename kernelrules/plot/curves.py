@@ -93,11 +93,12 @@ def _of_tuning(cv: TuneResult) -> _Judged:
 
 def _of_ridge(found: RidgePath) -> _Judged:
     order = np.argsort(found.lams, kind="stable")
-    squares = found.loo_residuals.reshape(*found.loo_residuals.shape[:2], -1) ** 2
-    squares = squares.sum(axis=2)[order]
-    w = found.sample_weight / found.sample_weight.sum()
-    n = np.count_nonzero(w)
-    se = np.sqrt(((squares - found.loo_errors[order, None]) ** 2 @ w**2) * (n / max(n - 1, 1)))
+    counts = found.sample_weight > 0  # rows of weight 0 have no residual
+    residuals = found.loo_residuals[order][:, counts].reshape(len(order), int(counts.sum()), -1)
+    squares = (residuals**2).sum(axis=2)
+    w = found.sample_weight[counts] / found.sample_weight.sum()
+    unbiased = len(w) / max(len(w) - 1, 1)
+    se = np.sqrt(unbiased * ((squares - found.loo_errors[order, None]) ** 2 @ w**2))
     place = int(np.flatnonzero(order == found.best)[0])
     return _Judged(
         found.lams[order], found.loo_errors[None, order], se[None], (0, place), "λ", "mean squared error",

@@ -1,0 +1,477 @@
+"""Curves, regions, bars and shapes: what is drawn are the numbers of the result; axes in, the same axes out."""
+
+import dataclasses
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from kernelrules import datasets, erm, kernels, plot, prune, ridge, rules, svm, tree
+from kernelrules import losses as loss_functions
+
+pytest.importorskip("matplotlib")
+from matplotlib.figure import Figure
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(50, 2))
+TWO = np.where(X[:, 0] + 0.6 * X[:, 1] + 0.4 * RNG.normal(size=50) > 0, "up", "down")
+THREE = np.digitize(X[:, 0], [-0.5, 0.5])
+NUMBERS = X[:, 0] ** 2 + X[:, 1]
+SPAM, LABELS, NAMES, _ = datasets.spambase()
+SPAM, LABELS = SPAM[::20], LABELS[::20]
+
+
+@pytest.fixture(autouse=True)
+def _close_figures():
+    yield
+    import matplotlib.pyplot as plt
+
+    plt.close("all")
+
+
+@pytest.fixture
+def ax():
+    return Figure(figsize=(5, 4)).add_subplot()
+
+
+@pytest.fixture(scope="module")
+def pruned():
+    return prune.cross_validate(SPAM, LABELS, folds=3, rng=0)
+
+
+@pytest.fixture(scope="module")
+def tuned():
+    return svm.tune(X, TWO, Cs=[10, 0.1, 1], gammas=[0.1, 1.0], folds=3, rng=0)
+
+
+@pytest.fixture(scope="module")
+def ridges():
+    return ridge.path(X, NUMBERS, [1.0, 1e-3, 0.1], kernels.RBF(1.0))
+
+
+def levels_of(ax):
+    """Heights of the horizontal lines."""
+    return [
+        line.get_ydata()[0] for line in ax.get_lines() if len(set(line.get_ydata())) == 1 and line.get_xdata()[-1] == 1
+    ]
+
+
+def bars_of(ax, k=0):
+    """Lowest and highest end of each error bar of line k, and the line's data."""
+    container = ax.containers[k]
+    segments = np.array(container.lines[2][0].get_segments())
+    return segments[:, :, 1], container.lines[0].get_xydata()
+
+
+# ---- cross-validation -----------------------------------------------------------------------------------------
+
+
+def test_cv_curve_of_pruning(pruned, ax):
+    assert plot.cv_curve(pruned, ax) is ax
+    ends, data = bars_of(ax)
+    np.testing.assert_allclose(data, np.c_[pruned.n_leaves, pruned.error])
+    np.testing.assert_allclose(ends, np.c_[pruned.error - pruned.se, pruned.error + pruned.se])
+    best = pruned.error.argmin()
+    np.testing.assert_allclose(levels_of(ax), [pruned.error[best] + pruned.se[best]])
+    training = next(line for line in ax.get_lines() if line.get_label() == "training rows")
+    np.testing.assert_allclose(training.get_ydata(), pruned.risk)
+    chosen = next(line for line in ax.get_lines() if str(line.get_label()).startswith("chosen"))
+    assert set(chosen.get_xdata()) == {pruned.n_leaves[pruned.chosen]}
+    assert ax.get_xscale() == "log"
+
+
+def test_cv_curve_of_a_grid(tuned, ax):
+    plot.cv_curve(tuned, ax)
+    assert len(ax.containers) == 2
+    order = np.argsort(tuned.Cs)
+    for k in (0, 1):
+        ends, data = bars_of(ax, k)
+        np.testing.assert_allclose(data, np.c_[tuned.Cs[order], tuned.mean[k, order]])
+        np.testing.assert_allclose(ends.mean(axis=1), tuned.mean[k, order], atol=1e-12)
+        np.testing.assert_allclose(np.diff(ends, axis=1)[:, 0], 2 * tuned.se[k, order], atol=1e-12)
+    chosen = next(line for line in ax.get_lines() if str(line.get_label()).startswith("chosen"))
+    assert set(chosen.get_xdata()) == {tuned.best["C"]}
+    ring = next(line for line in ax.get_lines() if line.get_label() == "_chosen")
+    g = tuned.gammas.tolist().index(tuned.best["gamma"])
+    assert ring.get_ydata()[0] == tuned.mean[g, tuned.Cs.tolist().index(tuned.best["C"])]
+    assert "γ = 0.1" in [text.get_text() for text in ax.get_legend().get_texts()]
+
+
+def test_cv_curve_of_a_grid_without_gamma(ax):
+    found = svm.tune(X, TWO, Cs=[1, 10], folds=3, rng=0, kernel=kernels.Linear())
+    plot.cv_curve(found, ax)
+    assert len(ax.containers) == 1
+
+
+def test_cv_curve_of_ridges(ridges, ax):
+    plot.cv_curve(ridges, ax)
+    ends, data = bars_of(ax)
+    order = np.argsort(ridges.lams)
+    np.testing.assert_allclose(data, np.c_[ridges.lams, ridges.loo_errors][order])
+    squares = ridges.loo_residuals[order] ** 2
+    np.testing.assert_allclose(np.diff(ends, axis=1)[:, 0] / 2, squares.std(axis=1, ddof=1) / np.sqrt(50))
+
+
+def test_standard_errors_of_ridges_count_rows_by_weight():
+    """Rows of weight 0 do not count, whatever their residual; weights that are all 3 count as 1."""
+    weights = np.r_[np.ones(40), np.zeros(10)]
+    some, few = (
+        plot.cv_curve(ridge.path(x, t, [0.1, 1.0], kernels.RBF(1.0), sample_weight=w), Figure().add_subplot())
+        for x, t, w in ((X, NUMBERS, 3 * weights), (X[:40], NUMBERS[:40], None))
+    )
+    np.testing.assert_allclose(bars_of(some)[0], bars_of(few)[0], rtol=1e-9)
+
+
+def test_cv_curve_of_several_targets(ax):
+    found = ridge.path(X, np.c_[NUMBERS, -NUMBERS], [0.1, 1.0], kernels.RBF(1.0))
+    plot.cv_curve(found, ax)
+    np.testing.assert_allclose(bars_of(ax)[1][:, 1], found.loo_errors)
+
+
+def test_cv_curve_of_one_candidate(ax):
+    found = prune.cross_validate(X, np.zeros(50), folds=2, rng=0, criterion="squared_error")
+    plot.cv_curve(found, ax)
+    assert ax.get_xscale() == "linear"
+    assert "chosen: 1 leaf" in [text.get_text() for text in ax.get_legend().get_texts()]
+
+
+# ---- paths ------------------------------------------------------------------------------------------------------
+
+
+def test_path_of_pruning(pruned, ax):
+    found = prune.cost_complexity_path(pruned.grown)
+    for show in ("n_leaves", "risk"):
+        fresh = Figure().add_subplot()
+        (line,) = plot.path(found, fresh, show=show).get_lines()
+        np.testing.assert_allclose(line.get_xdata(), found.alphas)
+        np.testing.assert_allclose(line.get_ydata(), getattr(found, show))
+        assert line.get_drawstyle() == "steps-post"
+        assert fresh.get_xscale() == "symlog"
+    only_root = prune.cost_complexity_path(tree.grow(X, np.zeros(50)))
+    assert plot.path(only_root, ax).get_xscale() == "linear"
+
+
+def test_path_of_ridges(ridges, ax):
+    lines = plot.path(ridges, ax).get_lines()
+    assert len(lines) == 40
+    order = np.argsort(ridges.lams)
+    largest = np.abs(ridges.alphas).max(axis=0)
+    shown = [int(np.flatnonzero((ridges.alphas[order] == np.c_[line.get_ydata()]).all(axis=0))[0]) for line in lines]
+    assert set(shown) == set(np.argsort(-largest)[:40].tolist())
+    (line,) = plot.path(ridges, Figure().add_subplot(), show="dof").get_lines()
+    np.testing.assert_allclose(line.get_ydata(), ridges.dof[order])
+    flat = ridge.path(X, NUMBERS, [0.1, 1.0], kernels.Linear())
+    if flat.weights is not None:
+        assert len(plot.path(flat, Figure().add_subplot()).get_lines()) == flat.weights.shape[1]
+
+
+def test_path_of_machines():
+    models = svm.path(X, TWO, [1.0, 0.01, 100.0], kernel=kernels.Linear())
+    ascending = sorted(models, key=lambda model: model.C)
+    expected = {
+        "support": [len(m.support) for m in ascending],
+        "margin": [svm.margin(m) for m in ascending],
+        "gap": [m.certificate.gap for m in ascending],
+        "objective": [m.certificate.primal for m in ascending],
+    }
+    for show, numbers in expected.items():
+        line = plot.path(models, Figure().add_subplot(), show=show).get_lines()[0]
+        np.testing.assert_allclose(line.get_xdata(), [0.01, 1.0, 100.0])
+        np.testing.assert_allclose(line.get_ydata(), numbers)
+    assert len(plot.path(models, Figure().add_subplot(), show="objective").get_lines()) == 2
+
+
+# ---- regions ----------------------------------------------------------------------------------------------------
+
+MODELS = {
+    "svc": lambda: (svm.svc(X, TWO, kernel=kernels.Linear()), TWO),
+    "nu": lambda: (svm.svc(X, TWO, nu=0.4), TWO),
+    "three": lambda: (svm.svc(X, THREE), THREE),
+    "ovr": lambda: (svm.svc(X, THREE, multiclass="ovr"), THREE),
+    "svr": lambda: (svm.svr(X, NUMBERS), NUMBERS),
+    "one class": lambda: (svm.one_class(X), None),
+    "calibrated": lambda: (svm.calibrate(svm.svc(X, TWO), X, TWO), TWO),
+    "calibrated three": lambda: (svm.calibrate(svm.svc(X, THREE), X, THREE), THREE),
+    "tuned": lambda: (svm.tune(X, TWO, Cs=[1.0], folds=2, rng=0), TWO),
+    "erm": lambda: (erm.fit(X, TWO, 0.1, kernels.RBF(1.0)), TWO),
+    "erm three": lambda: (erm.fit(X, THREE, 0.1, kernels.RBF(1.0)), THREE),
+    "ridge": lambda: (ridge.fit(X, NUMBERS, 0.1, kernels.RBF(1.0)), NUMBERS),
+    "tree": lambda: (tree.grow(X, TWO), TWO),
+    "regression tree": lambda: (tree.grow(X, NUMBERS, criterion="squared_error"), NUMBERS),
+    "pruned": lambda: (prune.cross_validate(X, THREE, folds=2, rng=0), THREE),
+    "rules": lambda: (rules.induce(X, TWO, rng=0), TWO),
+    "root": lambda: (tree.grow(X, np.zeros(50)), np.zeros(50)),
+    "constant": lambda: (tree.grow(X, np.ones(50), criterion="squared_error"), np.ones(50)),
+}
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_regions_of_every_model(kind, ax):
+    model, y = MODELS[kind]()
+    assert plot.regions(model, X, y, ax, n_grid=30) is ax
+    ax.figure.canvas.draw()
+    low, high = X.min(axis=0), X.max(axis=0)
+    assert ax.get_xlim()[0] < low[0] < high[0] < ax.get_xlim()[1]
+    assert ax.get_ylim()[0] < low[1] < high[1] < ax.get_ylim()[1]
+
+
+@pytest.mark.parametrize("kind", ["svc", "three", "erm three", "tree", "rules", "one class"])
+def test_regions_are_predictions(kind, ax):
+    model, y = MODELS[kind]()
+    plot.regions(model, X, y, ax, n_grid=25)
+    image = ax.get_images()[0]
+    left, right, low, high = image.get_extent()
+    half_x, half_y = (right - left) / 50, (high - low) / 50
+    across, up = np.linspace(left + half_x, right - half_x, 25), np.linspace(low + half_y, high - half_y, 25)
+    points = np.array([[a, b] for b in up for a in across])
+    ask = {"erm three": erm.predict, "tree": tree.predict, "rules": rules.predict}.get(kind, svm.predict)
+    expected = ask(model, points)
+    colours = np.asarray(image.get_array()).reshape(-1, 3)
+    by_class = {label: np.unique(colours[expected == label], axis=0) for label in set(expected.tolist())}
+    assert all(len(found) == 1 for found in by_class.values())
+    assert len({tuple(found[0]) for found in by_class.values()}) == len(by_class) > 1
+
+
+def test_margins_and_support_vectors(ax):
+    model, _ = MODELS["svc"]()
+    plot.regions(model, X, TWO, ax, n_grid=60)
+    lines = {float(c.levels[0]): c for c in ax.collections if hasattr(c, "levels")}
+    assert sorted(lines) == [-1.0, 0.0, 1.0]
+    for level, contour in lines.items():
+        points = np.concatenate([path.vertices for path in contour.get_paths()])
+        np.testing.assert_allclose(svm.decision(model, points), level, atol=1e-6)
+    rings = next(c for c in ax.collections if c.get_label() == "support vectors")
+    np.testing.assert_allclose(rings.get_offsets(), model.support_vectors)
+
+
+def test_points_inside_the_margin_are_open_and_wrong_ones_crossed(ax):
+    model, _ = MODELS["svc"]()
+    plot.regions(model, X, TWO, ax, n_grid=20)
+    slacks = svm.slacks(model, X, TWO)
+    drawn = [c for c in ax.collections if c.get_zorder() == 3 and len(c.get_offsets())]
+    white = sum((c.get_facecolor()[:, :3] == 1).all(axis=1).sum() for c in drawn)
+    assert white == (slacks.values > 1e-3).sum() > 0
+    crosses = np.concatenate([c.get_offsets() for c in ax.collections if c.get_zorder() == 4])
+    wrong = X[svm.predict(model, X) != TWO]
+    np.testing.assert_allclose(crosses[np.lexsort(crosses.T)], wrong[np.lexsort(wrong.T)])
+
+
+def test_other_columns_stand_at_their_medians(ax):
+    wide = np.c_[X, RNG.normal(size=50), np.full(50, 7.0)]
+    model = svm.svc(wide, TWO, kernel=kernels.Linear())
+    plot.regions(model, wide, TWO, ax, columns=(1, 0), n_grid=20)
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("x1", "x0")
+    lines = [c for c in ax.collections if hasattr(c, "levels") and c.levels[0] == 0]
+    points = np.concatenate([path.vertices for line in lines for path in line.get_paths()])
+    rows = np.tile([0.0, 0.0, np.median(wide[:, 2]), 7.0], (len(points), 1))
+    rows[:, [1, 0]] = points
+    np.testing.assert_allclose(svm.decision(model, rows), 0.0, atol=1e-9)
+
+
+def test_sparse_data_frames_and_missing_values(ax):
+    dense = np.where(X > 1, 0.0, X)
+    model = svm.svc(sparse.csr_array(dense), TWO, kernel=kernels.Linear())
+    plot.regions(model, sparse.csr_array(dense), TWO, ax, n_grid=10)
+    holes = X.copy()
+    holes[:4, 0] = np.nan
+    plot.regions(tree.grow(holes, TWO), holes, TWO, Figure().add_subplot(), n_grid=10)
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(X, columns=["$a$", "b_c"])
+    fresh = plot.regions(tree.grow(frame, TWO), frame, TWO, Figure().add_subplot(), n_grid=10)
+    assert (fresh.get_xlabel(), fresh.get_ylabel()) == ("$a$", "b_c")
+    fresh.figure.canvas.draw()
+
+
+def test_constant_columns_and_one_point(ax):
+    model = tree.grow(np.ones((3, 2)), [0, 1, 1])
+    plot.regions(model, np.ones((1, 2)), [1], ax, n_grid=10)
+    assert ax.get_xlim() == (0.5, 1.5)
+
+
+def test_labels_with_an_underscore_are_in_the_legend(ax):
+    labels = np.where(TWO == "up", "_up", "$down$")
+    plot.regions(tree.grow(X, labels), X, labels, ax, n_grid=10)
+    assert [text.get_text().strip() for text in ax.get_legend().get_texts()] == ["$down$", "_up"]
+    ax.figure.canvas.draw()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"model": 3}, TypeError, "model must be one of SVMModel, CalibratedSVM"),
+        ({"X": X[:, :1]}, ValueError, "the 2 columns of the model, got shape \\(50, 1\\)"),
+        ({"X": X[0]}, ValueError, "X must have two dimensions"),
+        ({"X": X.astype(str)}, TypeError, "X must hold real numbers, got dtype <U"),
+        ({"X": X * np.nan, "y": None}, ValueError, "no finite number"),
+        ({"X": X[:0], "y": TWO[:0]}, ValueError, "no finite number"),
+        ({"y": TWO[:3]}, ValueError, "y"),
+        ({"y": np.full(50, "other")}, ValueError, "y holds 'other', which the model does not know"),
+        ({"columns": (0, 2)}, ValueError, "two different ones below 2"),
+        ({"columns": (1, 1)}, ValueError, "two different ones below 2"),
+        ({"columns": (0,)}, ValueError, "columns must be two numbers of columns"),
+        ({"columns": "ab"}, TypeError, "columns must be two numbers of columns"),
+        ({"n_grid": 1}, ValueError, "n_grid"),
+        ({"feature_names": ["a"]}, ValueError, "feature_names has 1 entries"),
+        ({"class_names": ["a"]}, ValueError, "class_names has 1 entries"),
+    ],
+)
+def test_regions_refuse(arguments, error, message, ax):
+    given = {"model": tree.grow(X, TWO), "X": X, "y": TWO} | arguments
+    with pytest.raises(error, match=message):
+        plot.regions(given.pop("model"), given.pop("X"), given.pop("y"), ax, **given)
+
+
+def test_regions_refuse_models_that_no_plane_fits(ax):
+    wide = np.c_[X, X]
+    with pytest.raises(ValueError, match=r"the model has 4 columns: say which two to draw, as in columns=\(0, 1\)"):
+        plot.regions(tree.grow(wide, TWO), wide, TWO, ax)
+    with pytest.raises(ValueError, match="precomputed kernel"):
+        plot.regions(svm.svc(X @ X.T, TWO, kernel=kernels.Precomputed()), X, TWO, ax)
+    with pytest.raises(ValueError, match="predicts 2 numbers"):
+        plot.regions(ridge.fit(X, X, 0.1, kernels.RBF(1.0)), X, None, ax, n_grid=5)
+    with pytest.raises(ValueError, match="class_names are for classification"):
+        plot.regions(svm.svr(X, NUMBERS), X, NUMBERS, ax, class_names=["a", "b"])
+
+
+# ---- shapes and bars --------------------------------------------------------------------------------------------
+
+
+def test_criteria(ax):
+    plot.criteria(ax)
+    gini, entropy, wrong = (line.get_xydata().T for line in ax.get_lines())
+    p = gini[0]
+    np.testing.assert_allclose(gini[1], 4 * p * (1 - p), atol=1e-12)
+    np.testing.assert_allclose(wrong[1], 2 * np.minimum(p, 1 - p), atol=1e-12)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        bits = np.nan_to_num(-p * np.log2(p) - (1 - p) * np.log2(1 - p))
+    np.testing.assert_allclose(entropy[1], bits, atol=1e-12)
+
+
+def test_losses(ax):
+    plot.losses(ax)
+    lines = {line.get_label(): line for line in ax.get_lines()}
+    u, values = lines["hinge"].get_xydata().T
+    np.testing.assert_allclose(values, np.maximum(0, 1 - u))
+    u, values = lines["logistic / log 2"].get_xydata().T
+    np.testing.assert_allclose(values, np.log2(1 + np.exp(-u)))
+    pulls = {line.get_label(): line for line in plot.losses(Figure().add_subplot(), derivative=True).get_lines()}
+    np.testing.assert_allclose(pulls["squared"].get_ydata(), -loss_functions.squared.derivative(u))
+    assert "0/1" not in pulls
+
+
+def test_ridge_forms(ax):
+    x, y = np.linspace(-1, 1, 20), np.sin(3 * np.linspace(-1, 1, 20))
+    plot.ridge_forms(x, y, 0.01, ax=ax)
+    assert [line.get_label() for line in ax.get_lines()] == [
+        f'form="{f}"' for f in ("features", "kernel", "dual", "rkhs")
+    ]
+    grid, values = ax.get_lines()[0].get_xydata().T
+    fitted = ridge.fit(x[:, None], y, 0.01, kernels.Polynomial(degree=8))
+    np.testing.assert_allclose(values, ridge.predict(fitted, grid[:, None]), atol=1e-6)
+    assert len(plot.ridge_forms(x, y, 0.01, kernels.RBF(1.0), Figure().add_subplot()).get_lines()) == 3
+
+
+def test_importances(pruned, ax):
+    plot.importances(pruned, ax, feature_names=NAMES, top=5)
+    shares = tree.importance(pruned.tree)
+    order = np.argsort(-shares)[:5]
+    widths = [bar.get_width() for bar in ax.patches]
+    np.testing.assert_allclose(widths, shares[order][: len(widths)])
+    assert [label.get_text() for label in ax.get_yticklabels()] == [NAMES[j] for j in order if shares[j] > 0]
+    empty = plot.importances(tree.grow(X, np.zeros(50)), Figure().add_subplot())
+    assert len(empty.patches) == 0
+    assert empty.texts[0].get_text() == "no splits"
+
+
+def test_rules(ax):
+    found = rules.extract(tree.grow(SPAM, LABELS, max_leaves=6), feature_names=NAMES)
+    plot.rules(found, ax)
+    right, wrong = (np.array([bar.get_width() for bar in group]) for group in ax.containers)
+    np.testing.assert_allclose(right + wrong, [rule.support for rule in found])
+    np.testing.assert_allclose(right / (right + wrong), [rule.confidence for rule in found])
+    labels = [label.get_text() for label in ax.get_yticklabels()]
+    assert len(labels) == 6
+    assert all(label.endswith(("→ spam", "→ nonspam")) for label in labels)
+    few = plot.rules(found, Figure().add_subplot(), top=2, class_names=["ham", "junk"])
+    assert len(few.get_yticklabels()) == 2
+    assert "4 more rules" in few.get_title(loc="right")
+    numbers = rules.extract(tree.grow(X, NUMBERS, criterion="squared_error", max_leaves=4))
+    assert len(plot.rules(numbers, Figure().add_subplot()).containers) == 1
+    none = dataclasses.replace(found, rules=(), complete=False)
+    plot.rules(none, Figure().add_subplot()).figure.canvas.draw()
+
+
+# ---- input, and what is left alone ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: plot.cv_curve(3), TypeError, "cv must be one of PruneCV, TuneResult, RidgePath.*got int"),
+        (lambda: plot.path([]), TypeError, "path must be a PrunePath, a RidgePath or a sequence of SVMModel, got list"),
+        (lambda: plot.path([1]), TypeError, "path must be"),
+        (lambda: plot.path([svm.one_class(X)]), ValueError, "machines without C"),
+        (
+            lambda: plot.path(svm.path(X, TWO, [1.0]), show="size"),
+            ValueError,
+            "show must be one of 'support', 'margin', 'objective', 'gap' for such a path, got 'size'",
+        ),
+        (lambda: plot.criteria(names=["Gini"]), ValueError, "names must be some of gini, entropy, misclassification"),
+        (lambda: plot.criteria(names="gini"), TypeError, "names must be a sequence of names"),
+        (lambda: plot.losses(names=[]), TypeError, "names must be a sequence of names"),
+        (lambda: plot.losses(ax=3), TypeError, "ax must be an Axes of matplotlib or None, got int"),
+        (lambda: plot.ridge_forms(X, NUMBERS, 0.1), ValueError, "X must have one column, got 2"),
+        (lambda: plot.ridge_forms([1.0, 2.0], [1.0], 0.1), ValueError, "y"),
+        (lambda: plot.ridge_forms([1.0, np.nan], [1.0, 2.0], 0.1), ValueError, "X holds nan at row 1"),
+        (lambda: plot.ridge_forms([1.0, 2.0], [1.0, 2.0], 0.1, forms=["primal"]), ValueError, "forms must be some of"),
+        (lambda: plot.importances(3), TypeError, "tree"),
+        (lambda: plot.importances(tree.grow(X, TWO), top=0), ValueError, "top"),
+        (lambda: plot.rules(3), TypeError, "rs must be a RuleList, got int"),
+    ],
+    ids=range(16),
+)
+def test_refused(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
+
+
+def test_a_figure_is_made_where_none_is_given(pruned):
+    import matplotlib.pyplot as plt
+
+    before = dict(plt.rcParams)
+    made = [plot.cv_curve(pruned), plot.criteria(), plot.tree(pruned), plot.importances(pruned)]
+    assert [axes.figure.number for axes in made] == plt.get_fignums()
+    assert plt.gca() is made[-1]
+    assert dict(plt.rcParams) == before
+
+
+def test_pyplot_is_not_needed_with_axes():
+    """Nothing global is touched, and without matplotlib the error says what to install."""
+    code = """
+import sys
+import kernelrules
+from kernelrules import plot, tree
+assert "matplotlib" not in sys.modules
+from matplotlib.figure import Figure
+grown = tree.grow([[0.0], [1.0], [2.0]], [0, 1, 0])
+plot.tree(grown, Figure().add_subplot())
+plot.criteria(Figure().add_subplot())
+print("matplotlib.pyplot" in sys.modules)
+for name in [name for name in sys.modules if name.split(".")[0] == "matplotlib"]:
+    del sys.modules[name]
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] == "matplotlib":
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+sys.meta_path.insert(0, Absent())
+for call in (lambda: plot.tree(grown), plot.losses):
+    try:
+        call()
+    except ImportError as error:
+        print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    said = "kernelrules.plot draws with matplotlib: pip install 'kernelrules[plot]'"
+    assert done.stdout.splitlines() == ["False", said, said]
