@@ -156,8 +156,7 @@ class Tree(Result):
         return levels[self.subset_left[start : start + len(levels)] == 1]
 
     def _says(self) -> list[str]:
-        sizes = counted(self.n_leaves, "leaf", "leaves"), f"depth {self.depth}"
-        return [self.criterion, *sizes, counted(self.n_features, "feature")]
+        return [self.criterion, f"{self.n_leaves} leaves", f"depth {self.depth}", f"{self.n_features} features"]
 
     def _body(self) -> str:
         return tree_list(self)

@@ -1,7 +1,7 @@
 """Probabilities from a machine
 
-Two measures of tumours. Platt's method turns decision values into probabilities; the lines are at 10, 50 and 90 per
-cent of the second class, benign.
+Two measures of tumours. Platt's method turns decision values into probabilities; the lines are where a tumour is
+malignant with 10, 50 and 90 per cent.
 """
 
 from sklearn.datasets import load_breast_cancer
