@@ -21,7 +21,9 @@ def moons():
 def draw(path):
     """Write the picture."""
     figure = Figure(figsize=(9.6, 9.0), layout="constrained", dpi=160)
-    panels = figure.subplot_mosaic([["cv_curve", "regions"], ["path", "importances"], ["rules", "rules"]])
+    upper, lower = figure.subfigures(2, 1, height_ratios=[2.6, 1.0])
+    panels = upper.subplot_mosaic([["cv_curve", "regions"], ["path", "importances"]])
+    panels["rules"] = lower.add_subplot()
     X, y, names, _ = datasets.spambase()
     found = prune.cross_validate(X[::4], y[::4], rng=0)
     plot.cv_curve(found, panels["cv_curve"])

@@ -12,8 +12,8 @@ def draw(path):
     """Write the picture."""
     X, y, names, _ = datasets.spambase()
     found = prune.cross_validate(X, y, folds=5, rng=0)
-    figure = Figure(figsize=(12.0, 5.0), dpi=140)
-    plot.tree(prune.to_size(found.grown, 12), figure.add_axes((0, 0, 1, 1)), feature_names=names)
+    figure = Figure(figsize=(10.0, 3.6), dpi=160)
+    plot.tree(prune.to_size(found.grown, 9), figure.add_axes((0, 0, 1, 1)), feature_names=names)
     figure.savefig(path)
 
 

@@ -127,6 +127,11 @@ def _draw_judged(judged: _Judged, ax: Any) -> Any:
     ax.plot([x], [y], "o", markersize=9, markerfacecolor="none", markeredgecolor=canvas.GREEN, label="_chosen")
     low, high = float(judged.across.min()), float(judged.across.max())
     ax.set(xlabel=judged.xlabel, ylabel=judged.ylabel, xscale="log" if low > 0 and high > 10 * low else "linear")
+    if judged.across.dtype.kind == "i" and ax.get_xscale() == "log":  # 10, 20 and 50, not powers of 10
+        ticker = canvas.matplotlib("ticker")
+        ax.xaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5) if high < 2000 else (1,)))
+        ax.xaxis.set_major_formatter(ticker.StrMethodFormatter("{x:.0f}"))
+        ax.minorticks_off()
     ax.set_ylim(bottom=0)
     ax.legend(frameon=False, fontsize=8)
     canvas.frameless(ax)
