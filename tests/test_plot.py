@@ -3,6 +3,7 @@
 import dataclasses
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -181,6 +182,29 @@ def test_path_of_machines():
         np.testing.assert_allclose(line.get_xdata(), [0.01, 1.0, 100.0])
         np.testing.assert_allclose(line.get_ydata(), numbers)
     assert len(plot.path(models, Figure().add_subplot(), show="objective").get_lines()) == 2
+
+
+def additive_path():
+    """What a learner with a path of its own returns, as far as plots look at it."""
+    coefficients = np.array([[[0.0, 0.0, 0.0]], [[0.0, 2.0, 0.0]], [[-1.0, 3.0, 0.0]]])
+    numbers = {"lams": np.array([1.0, 0.1, 0.01]), "error": np.array([0.4, 0.2, 0.3]), "se": np.full(3, 0.05)}
+    return SimpleNamespace(**numbers, chosen=1, measure="zero_one", coefficients=coefficients)
+
+
+def test_results_with_a_path_of_their_own(ax):
+    found = additive_path()
+    plot.cv_curve(found, ax)
+    ends, data = bars_of(ax)
+    np.testing.assert_allclose(data, [[0.01, 0.3], [0.1, 0.2], [1.0, 0.4]])
+    np.testing.assert_allclose(np.diff(ends, axis=1), 0.1)
+    assert ax.get_ylabel() == "error (zero_one)"
+    lines = plot.path(found, Figure().add_subplot()).get_lines()
+    np.testing.assert_allclose([line.get_ydata() for line in lines], found.coefficients[::-1, 0].T)
+    (line,) = plot.path(found, Figure().add_subplot(), show="n_terms").get_lines()
+    assert line.get_ydata().tolist() == [2, 1, 0]
+    found.error = None
+    with pytest.raises(ValueError, match="fitted without cross-validation"):
+        plot.cv_curve(found)
 
 
 # ---- regions ----------------------------------------------------------------------------------------------------

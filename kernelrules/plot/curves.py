@@ -44,9 +44,9 @@ def cv_curve(cv: Any, ax: Any = None) -> Any:
 
     Parameters
     ----------
-    cv : PruneCV, TuneResult or RidgePath
+    cv : PruneCV, TuneResult, RidgePath, or another result with `lams`, `error`, `se` and `chosen`
         Errors against leaves; against C, a line for each gamma; leave-one-out errors against λ, with the standard error
-        over rows.
+        over rows; errors against λ.
     ax : matplotlib.axes.Axes, optional
         Where; None makes a figure.
 
@@ -66,6 +66,8 @@ def cv_curve(cv: Any, ax: Any = None) -> Any:
     for kind, describe in _JUDGES.items():
         if isinstance(cv, kind):
             return _draw_judged(describe(cv), canvas.axes_for(ax))
+    if all(hasattr(cv, name) for name in ("lams", "error", "se", "chosen")):
+        return _draw_judged(_of_strengths(cv), canvas.axes_for(ax))
     raise TypeError(f"cv must be one of {_names(_JUDGES)}, got {type(cv).__name__}")
 
 
@@ -103,6 +105,18 @@ def _of_ridge(found: RidgePath) -> _Judged:
     return _Judged(
         found.lams[order], found.loo_errors[None, order], se[None], (0, place), "λ", "mean squared error",
         f"best: λ = {found.lams[found.best]:.2g}", ("leave-one-out, ± 1 SE",),
+    )  # fmt: skip
+
+
+def _of_strengths(cv: Any) -> _Judged:
+    """Of whatever was cross-validated over λ."""
+    if cv.error is None:
+        raise ValueError("cv has no errors: it was fitted without cross-validation")
+    order = np.argsort(cv.lams, kind="stable")
+    measure = getattr(cv, "measure", None)
+    return _Judged(
+        cv.lams[order], cv.error[None, order], cv.se[None, order], (0, int(np.flatnonzero(order == cv.chosen)[0])), "λ",
+        f"error ({measure})" if measure else "error", f"chosen: λ = {cv.lams[cv.chosen]:.2g}", ("held out, ± 1 SE",),
     )  # fmt: skip
 
 
@@ -158,14 +172,15 @@ def path(path: Any, ax: Any = None, *, show: str | None = None) -> Any:
 
     Parameters
     ----------
-    path : PrunePath, RidgePath, or sequence of SVMModel
-        From `prune.cost_complexity_path`, `ridge.path` or `svm.path`.
+    path : PrunePath, RidgePath, sequence of SVMModel, or another result with `lams` and `coefficients`
+        From `prune.cost_complexity_path`, `ridge.path`, `svm.path` or a learner that has a path of its own.
     ax : matplotlib.axes.Axes, optional
         Where; None makes a figure.
     show : str, optional
         PrunePath: "n_leaves" (default) or "risk", against α. RidgePath: "coefficients" (default; of the features where
         there are weights, else of the points; the 40 largest) or "dof", against λ. Machines: "support" (default; how
-        many support vectors), "margin", "objective" or "gap", against C.
+        many support vectors), "margin", "objective" or "gap", against C. Others: "coefficients" (default; the 40
+        largest) or "n_terms" (how many are not 0), against λ.
 
     Returns
     -------
@@ -186,6 +201,8 @@ def path(path: Any, ax: Any = None, *, show: str | None = None) -> Any:
         found = _of_ridges(path, show)
     elif isinstance(path, Sequence) and len(path) and all(isinstance(model, SVMModel) for model in path):
         found = _of_machines(path, show)
+    elif hasattr(path, "lams") and hasattr(path, "coefficients"):
+        found = _of_coefficients(path, show)
     else:
         raise TypeError(f"path must be a PrunePath, a RidgePath or a sequence of SVMModel, got {type(path).__name__}")
     return _draw_passed(found, canvas.axes_for(ax))
@@ -211,10 +228,23 @@ def _of_ridges(found: RidgePath, show: str | None) -> _Passed:
     if _choice(show, ("coefficients", "dof")) == "dof":
         return _Passed(found.lams[order], found.dof[order], "λ", "degrees of freedom")
     numbers = found.alphas if found.weights is None else found.weights
-    numbers = numbers.reshape(len(numbers), -1)[order]
-    largest = np.sort(np.argsort(-np.abs(numbers).max(axis=0), kind="stable")[:_MOST_LINES])
     what = "coefficients of points" if found.weights is None else "weights of features"
-    return _Passed(found.lams[order], numbers[:, largest], "λ", what)
+    return _Passed(found.lams[order], _largest(numbers[order]), "λ", what)
+
+
+def _of_coefficients(found: Any, show: str | None) -> _Passed:
+    order = np.argsort(found.lams, kind="stable")
+    numbers = np.asarray(found.coefficients)[order]
+    if _choice(show, ("coefficients", "n_terms")) == "n_terms":
+        counts = (numbers.reshape(len(order), -1, numbers.shape[-1]) != 0).any(axis=1).sum(axis=1)
+        return _Passed(found.lams[order], counts, "λ", "terms")
+    return _Passed(found.lams[order], _largest(numbers), "λ", "coefficients")
+
+
+def _largest(numbers: np.ndarray) -> np.ndarray:
+    """The columns with the largest entries, in their order."""
+    columns = numbers.reshape(len(numbers), -1)
+    return columns[:, np.sort(np.argsort(-np.abs(columns).max(axis=0), kind="stable")[:_MOST_LINES])]
 
 
 def _of_machines(models: Sequence[SVMModel], show: str | None) -> _Passed:
