@@ -3,6 +3,7 @@
 import dataclasses
 import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -321,6 +322,27 @@ def test_labels_with_an_underscore_are_in_the_legend(ax):
     ax.figure.canvas.draw()
 
 
+def test_names_that_cannot_be_drawn(ax):
+    """Tabs, line ends and mathematics that is none, in names of columns and classes; nothing warns."""
+    names, labels = ["a\tb\x00 $\\bad{$", "long " * 50], np.where(TWO == "up", "$\n_^", "")
+    plot.regions(tree.grow(X, labels), X, labels, ax, feature_names=names, n_grid=5)
+    assert ax.get_xlabel() == "a b $\\bad{$"
+    assert len(ax.get_ylabel()) == 60
+    assert len(ax.get_legend().get_texts()) == 2
+    found = rules.extract(tree.grow(X, labels), feature_names=names)
+    bars = plot.rules(found, Figure().add_subplot())
+    shares = plot.importances(tree.grow(X, labels), Figure().add_subplot(), feature_names=names)
+    for axes in (ax, bars, shares):
+        axes.figure.canvas.draw()
+    assert all(len(label.get_text()) <= 70 for label in bars.get_yticklabels())
+
+
+def test_huge_constant_columns(ax):
+    points = np.full((4, 2), 1e100)
+    plot.regions(tree.grow(points, [0, 1, 1, 1]), points, [0, 1, 1, 1], ax, n_grid=5)
+    assert ax.get_xlim()[0] < 1e100 < ax.get_xlim()[1]
+
+
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
@@ -499,3 +521,14 @@ for call in (lambda: plot.tree(grown), plot.losses):
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     said = "kernelrules.plot draws with matplotlib: pip install 'kernelrules[plot]'"
     assert done.stdout.splitlines() == ["False", said, said]
+
+
+def test_the_gallery_shows_every_example():
+    """The documentation runs them when it is built; here only that each is on the page and checks what it shows."""
+    docs = Path(__file__).resolve().parents[1] / "docs"
+    page = (docs / "gallery" / "index.rst").read_text(encoding="utf-8")
+    scripts = sorted((docs / "examples" / "gallery").glob("*.py"))
+    assert len(scripts) > 12
+    for script in scripts:
+        assert f":doc:`generated/{script.stem}`" in page
+        assert "\nassert " in script.read_text(encoding="utf-8") or "    assert " in script.read_text(encoding="utf-8")

@@ -107,7 +107,7 @@ def rules(
         ax.text(support[place], place, sure, va="center", fontsize=8, color=canvas.DARK)
     _name_bars(ax, [rule_text(rule, rs) for rule in shown])
     left_out = len(rs.rules) - len(shown)
-    default = prediction_text(rs.default, rs)
+    default = canvas.one_line(prediction_text(rs.default, rs))
     ends = [f"{left_out} more rules"] * (left_out > 0) + [f"OTHERWISE → {default}"] * (not rs.complete)
     if ends:
         ax.set_title("; ".join(ends), size=8, loc="right", color=canvas.GREY, parse_math=False)
@@ -123,7 +123,7 @@ def _place(prediction: Any, rs: RuleList) -> int:
 
 def _name_bars(ax: Any, names: list[str]) -> None:
     """Names of the bars, the first on top; long ones lose their middle."""
-    short = [t if len(t) <= _MOST_LETTERS else f"{t[: _MOST_LETTERS - 25]} … {t[-22:]}" for t in names]
+    short = [canvas.one_line(name, _MOST_LETTERS) for name in names]
     ax.set_yticks(np.arange(len(names)), short, fontsize=8, parse_math=False)
     ax.set_ylim(max(len(names), 1) - 0.4, -0.6)
     ax.tick_params(axis="y", length=0)

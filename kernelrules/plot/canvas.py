@@ -11,7 +11,19 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["BLUE", "DARK", "GREEN", "GREY", "MARKERS", "RED", "axes_for", "class_colours", "frameless", "matplotlib"]
+__all__ = [
+    "BLUE",
+    "DARK",
+    "GREEN",
+    "GREY",
+    "MARKERS",
+    "RED",
+    "axes_for",
+    "class_colours",
+    "frameless",
+    "matplotlib",
+    "one_line",
+]
 
 BLUE, RED, GREEN, DARK, GREY = "#1f5fa8", "#c44e52", "#2e8b57", "#333333", "#888888"
 MARKERS = "os^Dv<>pP*"
@@ -51,3 +63,13 @@ def class_colours(n: int) -> np.ndarray:
     colours = np.array([to_rgb(_CLASSES[k % len(_CLASSES)]) for k in range(n)]).reshape(n, 3)
     rounds = np.arange(n) // len(_CLASSES)
     return 1 - (1 - colours) * (0.6**rounds)[:, None]
+
+
+def one_line(text: str, most: int = 40) -> str:
+    """A text without line ends and other characters that cannot be drawn; a long one loses its middle.
+
+    What a rule predicts, and the threshold of a question, stand at the end.
+    """
+    line = " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
+    end = most // 3
+    return line if len(line) <= most else f"{line[: most - end - 1]}…{line[-end:]}"

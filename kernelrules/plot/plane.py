@@ -94,8 +94,8 @@ def regions(
     if isinstance(inner, SVMModel) and len(inner.support) and classes is not None:
         _draw_rings(ax, inner.support_vectors, (i, j))
     ax.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
-    ax.set_xlabel(names[i], parse_math=False)
-    ax.set_ylabel(names[j], parse_math=False)
+    ax.set_xlabel(canvas.one_line(names[i], 60), parse_math=False)
+    ax.set_ylabel(canvas.one_line(names[j], 60), parse_math=False)
     if ax.get_legend_handles_labels()[0]:
         for text in ax.legend(fontsize=8, framealpha=0.8).get_texts():
             text.set_parse_math(False)
@@ -151,7 +151,7 @@ def _limits(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if len(points) == 0 or np.isnan(known).all(axis=0).any():
         raise ValueError("X holds no finite number in one of the columns to draw")
     low, high = np.nanmin(known, axis=0), np.nanmax(known, axis=0)
-    beyond = np.where(high > low, 0.06 * (high - low), 0.5)
+    beyond = np.where(high > low, 0.06 * (high - low), np.maximum(0.5, 0.06 * np.abs(high)))
     return low - beyond, high + beyond
 
 
@@ -213,14 +213,15 @@ def _draw_points(
     if codes is None:
         ax.scatter(*points.T, s=18, color=canvas.DARK, zorder=3)
         return
-    for code, (label, colour) in enumerate(zip(labels, canvas.class_colours(len(labels)), strict=True)):
+    for code, (name, colour) in enumerate(zip(labels, canvas.class_colours(len(labels)), strict=True)):
         mine = codes == code
         marker = canvas.MARKERS[code % len(canvas.MARKERS)]
         face = np.tile(colour, (int(mine.sum()), 1))
         if cases is not None:
             face[cases[mine] > 0] = 1.0
         ax.scatter(*points[mine].T, s=20, marker=marker, facecolor=face, edgecolor=[colour], linewidth=1.0, zorder=3)
-        in_legend = f" {label}" if label.startswith("_") else label  # an underscore would hide it
+        label = canvas.one_line(name)
+        in_legend = f" {label}" if label.startswith("_") or not label else label  # which would hide it
         ax.scatter([], [], s=20, marker=marker, color=[colour], label=in_legend)
         if cases is not None and (cases[mine] == 2).any():
             ax.scatter(*points[mine][cases[mine] == 2].T, s=20, marker="x", color=[colour], linewidth=0.9, zorder=4)

@@ -27,7 +27,6 @@ _DIRECTIONS = ("auto", "down", "right")
 _MOST_DOWN = 8  # leaves that stand side by side well
 _MOST_INCHES = 100.0  # of a figure; larger drawings shrink
 _MOST_NAMED = 10  # classes in the legend
-_MOST_LETTERS = 40
 _BAR = 5.0, 0.62  # width and height of a bar, in letter sizes
 _ROW, _PAD, _SPACE = 1.5, 0.45, 0.6
 
@@ -144,8 +143,8 @@ class _Drawing:
         bar = [] if t.classes is None and np.ndim(t.value[node]) else [_Piece(None)]
         rows = number_text(float(t.n_samples[node]), digits=5)
         if self.shown.left[place] >= 0:
-            return [[_Piece(_short(self.named.asks(node)))], [*bar, _Piece(f"n = {rows}", colour=canvas.GREY)]]
-        says = _short(self.named.says(node)) + (" …" if t.left[node] >= 0 else "")
+            return [[_Piece(canvas.one_line(self.named.asks(node)))], [*bar, _Piece(f"n = {rows}", colour=canvas.GREY)]]
+        says = canvas.one_line(self.named.says(node)) + (" …" if t.left[node] >= 0 else "")
         count = f"n = {rows}" if t.classes is None else f"{t.value[node].max():.0%} of {rows}"
         answer, figures = _Piece(says, bold=True), _Piece(count, colour=canvas.GREY)
         return [[answer], bar, [figures]] if self.down and bar else [[*bar, answer, figures]]
@@ -188,7 +187,7 @@ class _Drawing:
         classes = self.tree.classes
         if classes is None or len(classes) > _MOST_NAMED:
             return []
-        return [_short(str(name)) for name in self.named.names.class_names or classes]
+        return [canvas.one_line(str(name)) for name in self.named.names.class_names or classes]
 
     def _legend_width(self) -> float:
         return sum(self.width_of(name, False) + 3.4 * self.size for name in self._class_names())
@@ -311,12 +310,6 @@ class _Drawing:
             ax.add_artist(square)
             self._write(ax, x + 1.3 * size * self.kx, y, _Piece(name))
             x += self.width_of(name, False) + 3.4 * size
-
-
-def _short(text: str) -> str:
-    """Long texts lose their middle: the threshold stands at the end."""
-    text = " ".join(text.split())
-    return text if len(text) <= _MOST_LETTERS else f"{text[: _MOST_LETTERS - 15]}…{text[-14:]}"
 
 
 def _measure(size: float) -> Callable[[str, bool], float]:
