@@ -258,6 +258,14 @@ def test_hostile_names():
     assert_readable(ax)
 
 
+def test_a_legend_wider_than_the_tree_is_left_out():
+    x = np.arange(4.0)[:, None]
+    for length, in_legend in ((3, 1), (30, 0)):
+        labels = [f"{letter * length}" for letter in "abcd"]
+        lines = [text.get_text() for text in plot.tree(tree.grow(x, labels)).texts]
+        assert all(lines.count(label) == 1 + in_legend for label in labels)
+
+
 def test_numbers_that_are_close_are_told_apart():
     x = np.array([0.123451, 0.123452, 0.123453, 0.123454])[:, None]
     ax = plot.tree(tree.grow(x, [0, 1, 0, 1]), axes())

@@ -26,7 +26,7 @@ __all__ = ["tree"]
 _DIRECTIONS = ("auto", "down", "right")
 _MOST_DOWN = 8  # leaves that stand side by side well
 _MOST_INCHES = 100.0  # of a figure; larger drawings shrink
-_MOST_NAMED = 10  # classes in the legend
+_MOST_NAMED, _WIDEST_LEGEND = 10, 60  # classes in the legend, and its width in letter sizes; leaves name them too
 _BAR = 5.0, 0.62  # width and height of a bar, in letter sizes
 _ROW, _PAD, _SPACE = 1.5, 0.45, 0.6
 
@@ -166,31 +166,30 @@ class _Drawing:
         starts = np.concatenate([[0.0], np.cumsum(thick + between)[:-1]])
         self.ends = starts + thick
         margin = size
-        breadth = (middles + across / 2).max()
-        legend = self._legend_width()
-        self.top = 0.0 if legend == 0 else 2.2 * size
+        breadth, length = (middles + across / 2).max() + 2 * margin, self.ends[-1] + 2 * margin
+        self._place_legend(breadth if self.down else length)
         if self.down:
             self.x, self.y = middles + margin, starts[shown.depth] + along / 2 + margin + self.top
-            self.ends += margin + self.top
-            self.extent = [breadth + 2 * margin, starts[-1] + thick[-1] + 2 * margin + self.top]
+            self.extent = (breadth, length + self.top)
         else:
             self.x, self.y = starts[shown.depth] + along / 2 + margin, middles + margin + self.top
-            self.ends += margin
-            self.extent = [starts[-1] + thick[-1] + 2 * margin, breadth + 2 * margin + self.top]
-        if legend > self.extent[0]:
-            self.x += (legend - self.extent[0]) / 2
-            if not self.down:
-                self.ends += (legend - self.extent[0]) / 2
-            self.extent[0] = legend
+            self.extent = (length, breadth + self.top)
+        self.ends += margin + (self.top if self.down else 0.0)
+        beside = max(self.legend_width - self.extent[0], 0.0) / 2
+        self.x += beside
+        self.ends += 0.0 if self.down else beside
+        self.extent = (self.extent[0] + 2 * beside, self.extent[1])
 
-    def _class_names(self) -> list[str]:
+    def _place_legend(self, width: float) -> None:
+        """Names of the classes above a tree of this width, if they are few and short."""
         classes = self.tree.classes
-        if classes is None or len(classes) > _MOST_NAMED:
-            return []
-        return [canvas.one_line(str(name)) for name in self.named.names.class_names or classes]
-
-    def _legend_width(self) -> float:
-        return sum(self.width_of(name, False) + 3.4 * self.size for name in self._class_names())
+        few = classes is not None and len(classes) <= _MOST_NAMED
+        names = (self.named.names.class_names or classes) if few else ()
+        self.legend = [canvas.one_line(str(name)) for name in names]
+        self.legend_width = sum(self.width_of(name, False) + 3.4 * self.size for name in self.legend)
+        if self.legend_width > max(width, _WIDEST_LEGEND * self.size):
+            self.legend, self.legend_width = [], 0.0
+        self.top = 2.2 * self.size if self.legend else 0.0
 
     # ---- the drawing ------------------------------------------------------------------------------------------------
 
@@ -302,7 +301,7 @@ class _Drawing:
 
     def _draw_legend(self, ax: Any) -> None:
         x, y, size = 0.8 * self.size, 1.4 * self.size, self.size
-        for name, colour in zip(self._class_names(), self.colours, strict=False):
+        for name, colour in zip(self.legend, self.colours, strict=False):
             square = canvas.matplotlib("patches").Rectangle(
                 (x, y - 0.4 * size * self.ky), 0.8 * size * self.kx, 0.8 * size * self.ky, facecolor=colour, linewidth=0
             )
