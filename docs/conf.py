@@ -53,6 +53,11 @@ try:
 except ImportError:
     pandas = None
 """
+doctest_global_cleanup = """
+import sys
+if "matplotlib.pyplot" in sys.modules:
+    sys.modules["matplotlib.pyplot"].close("all")
+"""
 
 # ---- html ----------------------------------------------------------------------------------------------------------
 html_theme = "alabaster"
