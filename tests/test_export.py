@@ -399,7 +399,6 @@ def test_a_query_and_an_empty_list():
     listed = RuleList((), "N", None, np.array(["N", "Y"]), ("A",), ("N", "Y"), (None,), 1, ordered=True)
     query = export.to_sql(listed, table='my "table')
     assert database.execute(query).fetchall() == [("N",)]
-    database.close()
     assert run_python(export.to_python(listed), [[1.0]]) == ["N"]
     always = RuleList(
         (Rule((), "Y", 1.0, 1.0, 1, 1.0),), "N", None, np.array(["N", "Y"]), ("A",), None, (None,), 1, True
@@ -408,4 +407,5 @@ def test_a_query_and_an_empty_list():
     never = Rule((Condition(0, 2.0, 1.0),), "Y", 0.0, 0.0, 0, 0.0)
     barred = RuleList((never,), "N", None, np.array(["N", "Y"]), ("A",), None, (None,), 1, ordered=True)
     assert database.execute(export.to_sql(barred, table='my "table')).fetchall() == [("N",)]
+    database.close()
     assert run_python(export.to_python(barred), [[1.5]]) == ["N"]
