@@ -186,3 +186,22 @@ def test_values_in_a_table():
     places = some_of(1000, 17)
     assert {0, 17, 999} <= set(places)
     assert len(places) <= 31
+
+
+def test_a_type_that_says_nothing_of_itself_shows_its_fields():
+    @dataclasses.dataclass(frozen=True, repr=False)
+    class Plain(Result):
+        size: int
+        name: str
+        grid: np.ndarray
+        nothing: object = None
+        large: np.ndarray = dataclasses.field(default=None, repr=False)
+
+    plain = Plain(3, "<i>" * 99, np.arange(12), large=np.zeros(9))
+    assert repr(plain).startswith("Plain(size 3, name <i><i>")
+    assert len(repr(plain)) < 200
+    read = Reader(plain._repr_html_())
+    assert "i" not in read.seen
+    assert "int64 12, 0 to 11" in read.text
+    assert "nothing" not in read.text
+    assert "large" not in read.text
