@@ -1,4 +1,5 @@
-"""What a document must describe before it is a tree or a rule list: types, lengths and ranges of every field.
+"""What must hold of a tree or a rule list that comes from outside, from a document or a file: types, lengths and ranges
+of every field.
 
 Numbers are not judged: a document may say that a leaf predicts 7. But nothing in it points outside of its arrays.
 """
@@ -12,7 +13,7 @@ import numpy as np
 from kernelrules.core import walk
 from kernelrules.results import Condition, Rule, RuleList, Tree
 
-__all__ = ["verified_rules", "verified_tree"]
+__all__ = ["require_array", "verified_rules", "verified_tree"]
 
 
 def verified_tree(tree: Tree) -> Tree:
@@ -20,18 +21,18 @@ def verified_tree(tree: Tree) -> Tree:
     _counts(tree, ("n_features", "n_outputs"), 1)
     _counts(tree, ("n_train",), 0)
     _texts(tree, ("criterion", "missing"))
-    n, p = len(_array(tree.feature, "feature", "i")), tree.n_features
+    n, p = len(require_array(tree.feature, "feature", "i")), tree.n_features
     for name, kinds in (("gain", "f"), ("impurity", "f"), ("weight", "f"), ("n_samples", "iuf"), ("missing_left", "b")):
-        _array(getattr(tree, name), name, kinds, (n,))
-    _array(tree.subset_left, "subset_left", "u", (None,))
+        require_array(getattr(tree, name), name, kinds, (n,))
+    require_array(tree.subset_left, "subset_left", "u", (None,))
     _levels(tree.categories, "categories", p)
     _names(tree.feature_names, "feature_names", p)
     if tree.classes is not None:
-        k = len(_array(tree.classes, "classes", "", (None,)))
+        k = len(require_array(tree.classes, "classes", "", (None,)))
         shape: tuple[int | None, ...] = (n, k)
     else:
         shape = (n,) if np.ndim(tree.value) == 1 and tree.n_outputs == 1 else (n, tree.n_outputs)
-    _array(tree.value, "value", "f", shape)
+    require_array(tree.value, "value", "f", shape)
     for name, kinds, wanted in (
         ("fill", "f", (p,)),
         ("directions", "f", (None, p)),
@@ -39,11 +40,11 @@ def verified_tree(tree: Tree) -> Tree:
         ("missing_seen", "b", (p,)),
     ):
         if getattr(tree, name) is not None:
-            _array(getattr(tree, name), name, kinds, wanted)
+            require_array(getattr(tree, name), name, kinds, wanted)
     if tree.surrogates is not None:
-        stand_ins = len(_array(tree.surrogates.feature, "feature of the surrogates", "i"))
-        _array(tree.surrogates.below_left, "below_left of the surrogates", "b", (stand_ins,))
-        _array(tree.surrogates.agreement, "agreement of the surrogates", "f", (stand_ins,))
+        stand_ins = len(require_array(tree.surrogates.feature, "feature of the surrogates", "i"))
+        require_array(tree.surrogates.below_left, "below_left of the surrogates", "b", (stand_ins,))
+        require_array(tree.surrogates.agreement, "agreement of the surrogates", "f", (stand_ins,))
     walk.Nodes(tree)  # looks through what nodes point to
     return tree
 
@@ -63,9 +64,9 @@ def verified_rules(rs: RuleList) -> RuleList:
         raise ValueError(f"feature_names must be {p} strings, got None")
     _names(rs.feature_names, "feature_names", p)
     if rs.missing_seen is not None:
-        _array(rs.missing_seen, "missing_seen", "b", (p,))
+        require_array(rs.missing_seen, "missing_seen", "b", (p,))
     if rs.classes is not None:
-        _names(rs.class_names, "class_names", len(_array(rs.classes, "classes", "", (None,))))
+        _names(rs.class_names, "class_names", len(require_array(rs.classes, "classes", "", (None,))))
     elif rs.class_names is not None:
         raise ValueError("class_names are for classes, and it has none")
     _answer(rs, rs.default, rs.default_shares, "the default")
@@ -103,9 +104,9 @@ def _answer(rs: RuleList, prediction: Any, shares: Any, which: str) -> None:
         if np.ndim(prediction) or not np.any(rs.classes == prediction):
             raise ValueError(f"{which} predicts {prediction!r}, which is none of the classes")
         if shares is not None:
-            _array(shares, f"shares of {which}", "f", (len(rs.classes),))
+            require_array(shares, f"shares of {which}", "f", (len(rs.classes),))
     elif rs.n_outputs > 1:
-        _array(prediction, f"prediction of {which}", "f", (rs.n_outputs,))
+        require_array(prediction, f"prediction of {which}", "f", (rs.n_outputs,))
     elif isinstance(prediction, (bool, np.bool_)) or not isinstance(prediction, (int, float, np.integer, np.floating)):
         raise ValueError(f"{which} predicts {prediction!r}, which is not a number")
 
@@ -113,7 +114,7 @@ def _answer(rs: RuleList, prediction: Any, shares: Any, which: str) -> None:
 # ---- fields -----------------------------------------------------------------------------------------------------
 
 
-def _array(given: Any, name: str, kinds: str, shape: tuple[int | None, ...] = (None,)) -> np.ndarray:
+def require_array(given: Any, name: str, kinds: str, shape: tuple[int | None, ...] = (None,)) -> np.ndarray:
     """The field, if it is an array of these kinds of numbers (any: "") and of this shape (any length: None)."""
     if not isinstance(given, np.ndarray):
         raise ValueError(f"{name} must be an array, got {given!r}")
@@ -155,4 +156,4 @@ def _levels(given: Any, name: str, p: int) -> None:
         raise ValueError(f"{name} must have an entry for each of {p} columns")
     for column, levels in enumerate(given):
         if levels is not None:
-            _array(levels, f"{name} of column {column}", "", (None,))
+            require_array(levels, f"{name} of column {column}", "", (None,))

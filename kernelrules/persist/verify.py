@@ -1,0 +1,345 @@
+"""What must hold inside of each type beyond the types of its fields, so that nothing that is loaded leads code astray.
+
+Compiled code trusts shapes that fits agree on (a coefficient for each support vector), numbers that point into arrays
+(children of nodes, columns of splits), and sparse matrices. Numbers are not judged: whoever can write a file can make a
+model that predicts 7; but no file makes a model that reads outside of its arrays, or never ends.
+
+`_CHECKS` has a line for each type that has more to hold than its fields' types; `_NOTHING_MORE` names the others.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from kernelrules import kernels, results
+from kernelrules.persist.container import PersistError
+from kernelrules.persist.hints import require_fields
+from kernelrules.results.verify import require_array, verified_rules, verified_tree
+
+__all__ = ["covered_types", "require_sparse", "verify"]
+
+_FEW_MONOMIALS = 1 << 16  # that a feature map may have whatever the weights are
+
+
+def verify(value: Any, name: str) -> None:
+    """Refuse a result, kernel or map whose fields do not belong together; what it holds has been seen to already."""
+    require_fields(value, name)
+    check = _CHECKS.get(type(value))
+    if check is None:
+        return
+    try:
+        check(value)
+    except (ValueError, TypeError, IndexError, OverflowError) as error:
+        raise PersistError(f"{name + ' ' if name else ''}({type(value).__name__}): {error}") from None
+
+
+def covered_types() -> set[type]:
+    """Types for which someone has thought about what must hold."""
+    return {*_CHECKS, *_NOTHING_MORE}
+
+
+def require_sparse(data: Any, indices: Any, indptr: Any, n_major: int, n_minor: int, name: str) -> None:
+    """Refuse arrays that are no compressed sparse matrix of so many rows (or columns) with so many places."""
+    flat = all(isinstance(part, np.ndarray) and part.ndim == 1 for part in (data, indices, indptr))
+    if not flat or indices.dtype not in (np.int32, np.int64) or indices.dtype != indptr.dtype:
+        raise PersistError(f"{name} is not a sparse matrix: its arrays are not flat, or its indices not whole numbers")
+    if data.dtype.kind not in "fiub":
+        raise PersistError(f"{name} is not a sparse matrix of numbers")
+    if len(indptr) != n_major + 1 or indptr[0] != 0 or (indptr[1:] < indptr[:-1]).any() or indptr[-1] != len(data):
+        raise PersistError(f"{name} is not a sparse matrix: its indptr does not ascend from 0 to its entries")
+    if len(indices) != len(data) or (len(indices) and not 0 <= indices.min() <= indices.max() < n_minor):
+        raise PersistError(f"{name} is not a sparse matrix: an index is outside of it")
+
+
+# ---- parts ------------------------------------------------------------------------------------------------------
+
+
+def _say(holds: Any, what: str) -> None:
+    if not holds:
+        raise ValueError(what)
+
+
+def _points(given: Any, name: str, shape: tuple[int | None, int]) -> None:
+    """Dense or sparse data of this shape."""
+    if sparse.issparse(given):
+        _say(given.dtype.kind == "f", f"{name} has the dtype {given.dtype}")
+        agrees = shape[0] in (None, given.shape[0]) and shape[1] == given.shape[1]
+        _say(agrees, f"{name} has shape {given.shape}, not {shape}")
+    else:
+        require_array(given, name, "f", shape)
+
+
+def _whole(array: Any, name: str, below: int, shape: tuple[int | None, ...] = (None,)) -> np.ndarray:
+    """Whole numbers from 0 up to a limit."""
+    require_array(array, name, "iu", shape)
+    _say(not array.size or 0 <= array.min() <= array.max() < below, f"{name} must be at least 0 and less than {below}")
+    return array
+
+
+def _kernel(kernel: Any) -> None:
+    _say(isinstance(kernel, kernels.Kernel), f"kernel must be a kernel, got {kernel!r:.60}")
+    _say(not isinstance(getattr(kernel, "gamma", 1.0), str), "kernel must have a number for gamma")
+
+
+def _weights_fit_map(kernel: Any, n_features: int, n_weights: int) -> None:
+    """Refuse weights of features that the kernel's map cannot have, and a map far larger than they are."""
+    if isinstance(kernel, kernels.Linear):
+        _say(n_weights == n_features, f"there are {n_weights} weights of {n_features} features")
+        return
+    _say(isinstance(kernel, kernels.Polynomial), f"{kernel!r} has no map that the weights could be of")
+    longest = max(n_features, kernel.degree)
+    most = max((n_features + kernel.degree) * n_weights, _FEW_MONOMIALS)
+    n_monomials = math.comb(n_features + kernel.degree, kernel.degree) if longest <= most else most + 1
+    _say(n_weights <= n_monomials <= most, f"the weights are {n_weights}, which the map of {kernel!r} does not have")
+
+
+def _lengths(owner: Any, names: str, shape: tuple[int | None, ...], kinds: str = "fiu") -> None:
+    for name in names.split():
+        require_array(getattr(owner, name), name, kinds, shape)
+
+
+def _chosen(number: int, n: int, name: str) -> None:
+    _say(0 <= number < n, f"{name} must be at least 0 and less than {n}, got {number!r}")
+
+
+def _one_of(value: str, name: str, *choices: str) -> None:
+    _say(value in choices, f"{name} must be one of {', '.join(choices)}, got {value!r:.60}")
+
+
+# ---- kernel machines --------------------------------------------------------------------------------------------
+
+
+def _svm(model: results.SVMModel) -> None:
+    _one_of(model.kind, "kind", "svc", "nu_svc", "svr", "nu_svr", "one_class")
+    _one_of(model.multiclass, "multiclass", "ovo", "ovr")
+    _kernel(model.kernel)
+    given = isinstance(model.kernel, kernels.Precomputed)
+    n_machines = 1
+    if model.classes is not None:
+        k = len(require_array(model.classes, "classes", ""))
+        _say(k >= 2, f"there are {k} classes")
+        n_machines = 1 if k == 2 else k if model.multiclass == "ovr" else k * (k - 1) // 2
+    n_support = require_array(model.dual_coef, "dual_coef", "f", (n_machines, None)).shape[1]
+    _whole(model.support, "support", model.n_features if given else model.n_train, (n_support,))
+    _say(given == (model.support_vectors is None), "support_vectors are those of all kernels but a precomputed one")
+    if not given:
+        _points(model.support_vectors, "support_vectors", (n_support, model.n_features))
+    _lengths(model, "intercept", (n_machines,), "f")
+    _say(len(model.certificates) == n_machines, f"there are {len(model.certificates)} certificates of {n_machines}")
+
+
+def _calibrated(calibrated: results.CalibratedSVM) -> None:
+    _one_of(calibrated.method, "method", "platt", "isotonic")
+    _say(calibrated.model.classes is not None, "the model has no classes")
+    n_machines = len(calibrated.model.dual_coef)
+    _say(len(calibrated.maps) == n_machines, f"there are {len(calibrated.maps)} maps of {n_machines} machines")
+    for first, second in calibrated.maps:
+        if calibrated.method == "isotonic":
+            n = len(require_array(first, "a map", "f"))
+            _say(n > 0, "a map is empty")
+            require_array(second, "a map", "f", (n,))
+        else:
+            _say(
+                all(isinstance(number, (float, np.floating)) for number in (first, second)), "a map is not two numbers"
+            )
+
+
+def _tuned(tuned: results.TuneResult) -> None:
+    shape = (len(require_array(tuned.gammas, "gammas", "fiu")), len(require_array(tuned.Cs, "Cs", "fiu")))
+    _lengths(tuned, "mean se", shape)
+    _lengths(tuned, "fold_errors", (*shape, None))
+
+
+def _erm(fit: results.ErmFit) -> None:
+    _kernel(fit.kernel)
+    k = len(require_array(fit.classes, "classes", ""))
+    _say(k >= 2, f"there are {k} classes")
+    n_machines = 1 if k == 2 else k
+    n = require_array(fit.alpha, "alpha", "f", (n_machines, None)).shape[1]
+    _lengths(fit, "intercept norms", (n_machines,), "f")
+    _say(len(fit.certificates) == n_machines, f"there are {len(fit.certificates)} certificates of {n_machines}")
+    given = isinstance(fit.kernel, kernels.Precomputed)
+    _say((fit.X is None) == (given or fit.weights is not None), "X are the points of fits that need them")
+    if given:
+        _say(n == fit.n_features, f"there are {n} coefficients of {fit.n_features} points")
+    if fit.X is not None:
+        _points(fit.X, "X", (n, fit.n_features))
+    if fit.weights is not None:
+        n_weights = require_array(fit.weights, "weights", "f", (n_machines, None)).shape[1]
+        _weights_fit_map(fit.kernel, fit.n_features, n_weights)
+
+
+def _ridge(fit: results.RidgeFit) -> None:
+    _one_of(fit.form, "form", "features", "kernel", "dual", "rkhs")
+    _one_of(fit.solver, "solver", "exact", "cg")
+    _kernel(fit.kernel)
+    targets = fit.y.shape[1:]
+    _say(len(targets) <= 1 and fit.y.ndim, f"y has shape {fit.y.shape}")
+    n = len(require_array(fit.y, "y", "f", (None, *targets)))
+    _lengths(fit, "alpha", (n, *targets), "f")
+    _lengths(fit, "fitted", (None, *targets), "f")
+    _lengths(fit, "sample_weight", (n,), "f")
+    if targets:
+        _lengths(fit, "intercept", targets, "f")
+    else:
+        _say(isinstance(fit.intercept, (float, np.floating)), f"intercept must be a number, got {fit.intercept!r:.60}")
+    given = isinstance(fit.kernel, kernels.Precomputed)
+    _points(fit.X, "X", (None if given else n, fit.n_features))
+    _say(not given or min(fit.X.shape) >= n, f"the kernel matrix has shape {fit.X.shape}, and there are {n} points")
+    if fit.weights is not None:
+        n_weights = len(require_array(fit.weights, "weights", "f", (None, *targets)))
+        _weights_fit_map(fit.kernel, fit.n_features, n_weights)
+    if fit.factor is not None:
+        size = int(np.count_nonzero(fit.sample_weight))
+        _lengths(fit, "factor", (size, size), "f")
+
+
+def _ridge_path(path: results.RidgePath) -> None:
+    _one_of(path.form, "form", "features", "kernel")
+    _kernel(path.kernel)
+    n_lams = len(require_array(path.lams, "lams", "f"))
+    _chosen(path.best, n_lams, "best")
+    targets = path.y.shape[1:]
+    _say(len(targets) <= 1 and path.y.ndim, f"y has shape {path.y.shape}")
+    n = len(require_array(path.y, "y", "f", (None, *targets)))
+    _lengths(path, "loo_errors dof", (n_lams,), "f")
+    _lengths(path, "loo_residuals alphas fitted", (n_lams, n, *targets), "f")
+    _lengths(path, "intercepts", (n_lams, *targets), "f")
+    _lengths(path, "sample_weight", (n,), "f")
+    _say(hasattr(path.X, "shape") and len(path.X.shape) == 2, "X are points")
+    _points(path.X, "X", (n, path.X.shape[1]))
+    if path.weights is not None:
+        n_weights = require_array(path.weights, "weights", "f", (n_lams, None, *targets)).shape[1]
+        _weights_fit_map(path.kernel, path.X.shape[1], n_weights)
+
+
+def _posterior(posterior: results.Posterior) -> None:
+    n = len(require_array(posterior.variance, "variance", "f"))
+    require_array(posterior.mean, "mean", "f", (n,) if posterior.mean.ndim == 1 else (n, None))
+
+
+def _graph(fit: results.GraphFit) -> None:
+    shape = (None,) if fit.values.ndim == 1 else (None, None)
+    m = len(require_array(fit.values, "values", "f", shape))
+    _whole(fit.labelled, "labelled", m)
+    _whole(fit.unreached, "unreached", m)
+    _lengths(fit, "residual", (1 if fit.values.ndim == 1 else fit.values.shape[1],), "f")
+    _say((fit.classes is None) == (fit.labels is None), "classes and labels go together")
+    if fit.classes is not None:
+        k = len(require_array(fit.classes, "classes", ""))
+        _lengths(fit, "values", (m, k), "f")
+        _lengths(fit, "labels", (m,), "")
+
+
+# ---- trees and rules --------------------------------------------------------------------------------------------
+
+
+def _surrogates(surrogates: results.Surrogates) -> None:
+    n = len(require_array(surrogates.feature, "feature", "i"))
+    _lengths(surrogates, "threshold agreement", (n,), "f")
+    _lengths(surrogates, "below_left", (n,), "b")
+    _lengths(surrogates, "subset_start", (n,), "i")
+    _lengths(surrogates, "start", (None,), "i")
+
+
+def _prune_path(path: results.PrunePath) -> None:
+    n = len(require_array(path.alphas, "alphas", "f"))
+    _say(n > 0, "there is no tree")
+    _lengths(path, "risk", (n,), "f")
+    _lengths(path, "n_leaves", (n,), "i")
+    _lengths(path, "cut", (None,), "f")
+
+
+def _prune_cv(found: results.PruneCV) -> None:
+    n = len(require_array(found.alphas, "alphas", "f"))
+    _lengths(found, "risk error se", (n,), "f")
+    _lengths(found, "n_leaves", (n,), "i")
+    _lengths(found, "fold_error", (None, n), "f")
+    _chosen(found.chosen, n, "chosen")
+
+
+def _rule(rule: results.Rule) -> None:
+    if rule.shares is not None:
+        require_array(rule.shares, "shares", "f")
+
+
+def _coverage(covered: results.Coverage) -> None:
+    n_rules = len(require_array(covered.first, "first", "i"))
+    _lengths(covered, "raw", (n_rules,), "i")
+    rule = require_array(covered.rule, "rule", "i")
+    _say(not rule.size or -1 <= rule.min() <= rule.max() < n_rules, f"rule must be from -1 to {n_rules - 1}")
+
+
+def _slacks(slacks: results.Slacks) -> None:
+    _lengths(slacks, "case", (len(require_array(slacks.values, "values", "f")),), "i")
+
+
+# ---- feature maps -----------------------------------------------------------------------------------------------
+
+
+def _any_map(phi: kernels.FeatureMap) -> None:
+    _kernel(phi.kernel)
+    _say(phi.n_features >= 1, f"n_features must be at least 1, got {phi.n_features!r}")
+
+
+def _monomials(phi: kernels.MonomialMap) -> None:
+    _any_map(phi)
+    n = len(require_array(phi.weights, "weights", "f"))
+    _whole(phi.factors, "factors", phi.n_features, (n,))
+    _whole(phi.parents, "parents", n, (n,))
+    _say(n > 0 and (phi.parents[1:] < np.arange(1, n)).all(), "a monomial is not made from an earlier one")
+
+
+def _nystroem(phi: kernels.NystroemMap) -> None:
+    _any_map(phi)
+    given = isinstance(phi.kernel, kernels.Precomputed)
+    m = len(_whole(phi.indices, "indices", phi.n_features if given else 1 << 62))
+    _points(phi.landmarks, "landmarks", (0 if given else m, phi.n_features))
+    _lengths(phi, "whitening", (m, None), "f")
+
+
+def _fourier(phi: kernels.FourierMap) -> None:
+    _any_map(phi)
+    n = require_array(phi.frequencies, "frequencies", "f", (phi.n_features, None)).shape[1]
+    _say(n > 0, "there are no frequencies")
+
+
+_CHECKS: dict[type, Callable[[Any], Any]] = {
+    results.SVMModel: _svm,
+    results.CalibratedSVM: _calibrated,
+    results.TuneResult: _tuned,
+    results.Slacks: _slacks,
+    results.ErmFit: _erm,
+    results.RidgeFit: _ridge,
+    results.RidgePath: _ridge_path,
+    results.Posterior: _posterior,
+    results.GraphFit: _graph,
+    results.Tree: verified_tree,
+    results.Surrogates: _surrogates,
+    results.PrunePath: _prune_path,
+    results.PruneCV: _prune_cv,
+    results.Rule: _rule,
+    results.RuleList: verified_rules,
+    results.Coverage: _coverage,
+    kernels.IdentityMap: _any_map,
+    kernels.MonomialMap: _monomials,
+    kernels.NystroemMap: _nystroem,
+    kernels.FourierMap: _fourier,
+}
+_NOTHING_MORE = (
+    results.Certificate,
+    results.Condition,
+    results.Bound,
+    results.Estimate,
+    kernels.Linear,
+    kernels.Polynomial,
+    kernels.RBF,
+    kernels.Laplacian,
+    kernels.Sigmoid,
+    kernels.Precomputed,
+)
