@@ -149,7 +149,8 @@ def write_members(members: Sequence[tuple[str, Sequence[bytes | np.ndarray]]], w
 
 def begins_as_ours(start: bytes) -> bool:
     """Whether a file may be one of ours, from its first 64 bytes."""
-    return start[:4] == b"PK\3\4" and start[_LOCAL.size : _LOCAL.size + len(HEADER)] == HEADER.encode()
+    named = start[_LOCAL.size : _LOCAL.size + len(HEADER)] == HEADER.encode()
+    return len(start) == _ALIGNMENT and start[:4] == b"PK\3\4" and named
 
 
 def members_of(archive: np.ndarray) -> dict[str, np.ndarray]:
@@ -166,7 +167,7 @@ def members_of(archive: np.ndarray) -> dict[str, np.ndarray]:
         In the order of the file.
     """
     view = memoryview(archive)
-    if len(view) < _ALIGNMENT or not begins_as_ours(bytes(view[:_ALIGNMENT])):
+    if not begins_as_ours(bytes(view[:_ALIGNMENT])):
         raise PersistError("it is not a file that kernelrules.save wrote")
     entries = _entries(view)
     layout = _layout(entries)
