@@ -149,6 +149,25 @@ def test_large_arrays_in_tuples_are_members():
     assert_same(with_labels(value), loaded(data))
 
 
+@given(
+    st.lists(st.one_of(st.floats(), st.integers(), st.booleans(), st.none()), min_size=16, max_size=20),
+    st.integers(0, 3),
+)
+def test_many_objects_are_a_table(values, kind):
+    """Of one type of values a column is an array, of several a list; tuples are lengths and a column."""
+    columns = {
+        0: values,
+        1: [type(values[0])(value or 0) if values[0] is not None else None for value in values],
+        2: [tuple(values[:i]) for i in range(len(values))],
+        3: [np.full(3, i, dtype=np.float32) for i in range(len(values))],
+    }[kind]
+    many = tuple(map(with_labels, columns))
+    data = saved(many)
+    assert b'"table":"Rule"' in data
+    assert_same(many, loaded(data))
+    assert saved(loaded(data)) == data
+
+
 @dataclass(frozen=True)
 class Own(kernels.Kernel):
     """A kernel of someone else's."""

@@ -236,6 +236,35 @@ def test_headers_made_up(edit, message):
     refused(edited("svc", edit), message)
 
 
+@pytest.mark.parametrize(
+    ("column", "message"),
+    [
+        ({"floats": 3}, "no column of floats"),
+        ({"floats": {"array": "<i8", "shape": [20], "order": "C", "base64": "A" * 214 + "=="}}, "no column of floats"),
+        ({"integers": [1]}, "no column of integers"),
+        ({"rows": None}, "no column of rows"),
+        ({"rows": {"array": "<f8", "shape": [20, 0], "order": "C", "base64": ""}}, "no column of rows"),
+        ({"same": 1}, "no column of a table"),
+        ({"floats": 1, "rows": 2}, "no column of a table"),
+        (3, "no column of a table"),
+        ([1.0], "columns of different lengths"),
+        ({"lengths": {"array": "<i8", "shape": [0], "order": "C", "base64": ""}, "entries": [1]}, "add up"),
+        ({"lengths": None, "entries": []}, "add up"),
+    ],
+    ids=range(11),
+)
+def test_tables_made_up(column, message):
+    def edit(header):
+        header["content"]["fields"]["rules"]["fields"]["support"] = column
+
+    refused(edited("many rules", edit), message)
+
+
+def test_no_tables_of_nothing():
+    content = {"table": "Linear", "fields": {}}
+    refused(put_together({"format": 1, "kernelrules": "0", "content": content}, {}), "columns of different lengths")
+
+
 def test_members_that_are_not_listed_or_missing():
     header, members = taken_apart(saved(example("svc")[0]))
     refused(put_together(header, members | {"more.npy": b""}), "does not say what more.npy is")

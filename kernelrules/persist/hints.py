@@ -26,22 +26,25 @@ _NUMBERS = {
 
 def require_fields(value: Any, name: str) -> None:
     """Refuse a value whose fields are not of the types that its class says."""
-    for field, said, test in _tests(type(value)):
+    for field, said, plain, test in _tests(type(value)):
         held = getattr(value, field)
-        if not test(held):
+        if type(held) not in plain and not test(held):
             where = f"{name}.{field}" if name else field
             raise PersistError(f"{where} must be {said}, got {held!r:.60}")
 
 
 @cache
-def _tests(cls: type) -> list[tuple[str, str, _Test]]:
-    """For each field its name, how its type is written, and the test."""
-    hints = {
-        name: hint
-        for name, hint in typing.get_type_hints(cls).items()
-        if typing.get_origin(hint) is not typing.ClassVar
-    }
-    return [(name, _said(hint), _test(hint)) for name, hint in hints.items()]
+def _tests(cls: type) -> list[tuple[str, str, frozenset[type], _Test]]:
+    """For each field its name, how its type is written, types of which no more need be asked, and the test."""
+    hints = typing.get_type_hints(cls).items()
+    held = {name: hint for name, hint in hints if typing.get_origin(hint) is not typing.ClassVar}
+    return [(name, _said(hint), _plain(hint), _test(hint)) for name, hint in held.items()]
+
+
+def _plain(hint: Any) -> frozenset[type]:
+    """Types all of whose values are of the annotated one."""
+    inner = typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
+    return frozenset(one for one in inner if isinstance(one, type) and not typing.get_args(one))
 
 
 def _said(hint: Any) -> str:

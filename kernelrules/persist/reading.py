@@ -17,11 +17,12 @@ from kernelrules.persist.arrays import from_bytes, read_description
 from kernelrules.persist.container import PersistError
 from kernelrules.persist.registry import TYPES, field_names, required_fields
 from kernelrules.persist.verify import require_sparse, verify
-from kernelrules.persist.writing import SPARSE, is_inline, place
+from kernelrules.persist.writing import EACH, SPARSE, is_inline, place
 
 __all__ = ["Reader"]
 
 _FLOATS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
+_COLUMNS = {"floats": np.float64, "integers": np.int64, "booleans": np.bool_}
 _Path = tuple[str | int, ...]
 
 
@@ -34,6 +35,7 @@ class Reader:
             frozenset(keys): maker
             for keys, maker in (
                 (("type", "fields"), self._object),
+                (("table", "fields"), self._table),
                 (("array", "shape", "order"), self._member),
                 (("array", "shape", "order", "base64"), self._inline),
                 (("scalar", "base64"), self._scalar),
@@ -86,22 +88,48 @@ class Reader:
             found[key] = self.value(pair[1], (*path, i, "value"))
         return found
 
+    # ---- objects ----------------------------------------------------------------------------------------------------
+
     def _object(self, node: dict[str, Any], path: _Path) -> Any:
-        name, given = node["type"], node["fields"]
-        if not isinstance(name, str) or name not in TYPES:
-            raise PersistError(
-                f"{place(path) or 'the result'} is of a type that this version does not know: {name!r:.60}"
-            )
-        cls = TYPES[name]
-        if not isinstance(given, dict) or not required_fields(cls) <= set(given) <= set(field_names(cls)):
-            raise PersistError(f"{place(path) or 'the result'} does not have the fields of {name}")
-        values = {field: self.value(entry, (*path, field)) for field, entry in given.items()}
-        try:
-            made = cls(**values)
-        except (TypeError, ValueError) as error:
-            raise PersistError(f"{place(path) or 'the result'} is no {name}: {error}") from None
-        verify(made, place(path))
-        return made
+        cls, given = _class(node["type"], node["fields"], path)
+        return _made(cls, {field: self.value(entry, (*path, field)) for field, entry in given.items()}, path)
+
+    def _table(self, node: dict[str, Any], path: _Path) -> tuple[Any, ...]:
+        cls, given = _class(node["table"], node["fields"], path)
+        columns = [self._column(entry, (*path, EACH, field)) for field, entry in given.items()]
+        if not columns or len(set(map(len, columns))) != 1:
+            raise PersistError(f"{place(path)} has columns of different lengths")
+        rows = enumerate(zip(*columns, strict=True))
+        return tuple(_made(cls, dict(zip(given, row, strict=True)), (*path, i)) for i, row in rows)
+
+    def _column(self, node: Any, path: _Path) -> Any:
+        """Values of one field of many objects: each has a part of the file, so that no claim makes many of nothing."""
+        if isinstance(node, list):
+            return self.value(node, path)
+        keys = set(node) if isinstance(node, dict) else set()
+        if keys == {"table", "fields"}:
+            return self._table(node, path)
+        if keys == {"lengths", "entries"}:
+            return self._tuples(node, path)
+        key = next(iter(keys), None)
+        if len(keys) != 1 or key not in (*_COLUMNS, "rows"):
+            raise PersistError(f"{place(path)} is no column of a table")
+        array = self.value(node[key], path)
+        wanted = _COLUMNS.get(key)
+        is_rows = wanted is None and isinstance(array, np.ndarray) and array.ndim == 2 and array.shape[1] > 0
+        if not is_rows and not (isinstance(array, np.ndarray) and array.ndim == 1 and array.dtype == wanted):
+            raise PersistError(f"{place(path)} is no column of {key}")
+        return list(array) if is_rows else array.tolist()
+
+    def _tuples(self, node: dict[str, Any], path: _Path) -> list[tuple[Any, ...]]:
+        lengths = self.value(node["lengths"], (*path, "lengths"))
+        entries = self._column(node["entries"], (*path, "entries"))
+        flat = isinstance(lengths, np.ndarray) and lengths.ndim == 1 and lengths.dtype == np.int64
+        within = flat and (not lengths.size or 0 <= lengths.min() <= lengths.max() <= len(entries))
+        if not within or sum(lengths.tolist()) != len(entries):
+            raise PersistError(f"{place(path)} has {len(entries)} entries, and lengths that do not add up to this")
+        ends = np.cumsum(lengths).tolist()
+        return [tuple(entries[start:end]) for start, end in zip([0, *ends], ends, strict=False)]
 
     # ---- arrays -----------------------------------------------------------------------------------------------------
 
@@ -161,6 +189,27 @@ class Reader:
         # Set by hand: the constructor would choose another type of indices.
         matrix.data, matrix.indices, matrix.indptr = parts["data"], parts["indices"], parts["indptr"]
         return matrix
+
+
+def _class(name: Any, given: Any, path: _Path) -> tuple[Any, dict[str, Any]]:
+    """A class of the registry by its name, and fields that are its."""
+    where = place(path) or "the result"
+    if not isinstance(name, str) or name not in TYPES:
+        raise PersistError(f"{where} is of a type that this version does not know: {name!r:.60}")
+    cls = TYPES[name]
+    if not isinstance(given, dict) or not required_fields(cls) <= set(given) <= set(field_names(cls)):
+        raise PersistError(f"{where} does not have the fields of {name}")
+    return cls, given
+
+
+def _made(cls: Any, fields: dict[str, Any], path: _Path) -> Any:
+    """An object, looked through."""
+    try:
+        made = cls(**fields)
+    except (TypeError, ValueError) as error:
+        raise PersistError(f"{place(path) or 'the result'} is no {cls.__name__}: {error}") from None
+    verify(made, place(path))
+    return made
 
 
 def _a_list(node: Any, path: _Path) -> list[Any]:

@@ -86,7 +86,7 @@ def _condition(rs: RuleList, condition: Condition, which: str) -> None:
     if not 0 <= column < rs.n_features:
         raise ValueError(f"{which} asks for column {column}, and there are {rs.n_features}")
     if codes is None:
-        if np.isnan(condition.low) or np.isnan(condition.high):
+        if condition.low != condition.low or condition.high != condition.high:
             raise ValueError(f"{which} has a limit of column {column} that is no number")
         return
     if rs.levels[column] is None:
