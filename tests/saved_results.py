@@ -131,7 +131,7 @@ EXAMPLES = {
     "prune cv": _prune_cv,
     "rules": lambda: _rules(rules.extract(tree.grow(X, THREE, max_depth=3), ["a", "b", "ς"])),
     "many rules": lambda: _rules(rules.extract(tree.grow(MIXED, RNG.integers(0, 3, N))), NEW_MIXED),
-    "many rules of regression": lambda: _rules(rules.extract(tree.grow(X, Y, criterion="squared_error", max_leaves=20))),
+    "many rules of regression": lambda: _rules(rules.extract(tree.grow(X, Y, criterion="squared_error"))),
     "many rules of two targets": lambda: _rules(rules.extract(tree.grow(X, X[:, :2], criterion="squared_error"))),
     "rules of categories": lambda: _rules(rules.induce(MIXED, TWO, rng=0), NEW_MIXED),
     "rules of regression": lambda: _rules(rules.extract(tree.grow(X, Y, criterion="squared_error", max_depth=2))),

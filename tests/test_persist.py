@@ -149,19 +149,19 @@ def test_large_arrays_in_tuples_are_members():
     assert_same(with_labels(value), loaded(data))
 
 
-@given(
-    st.lists(st.one_of(st.floats(), st.integers(), st.booleans(), st.none()), min_size=16, max_size=20),
-    st.integers(0, 3),
+KINDS = [st.floats(), st.integers(-(2**63), 2**63 - 1), st.integers(), st.booleans(), st.none(), SCALARS]
+COLUMNS = st.one_of(
+    *(st.lists(kind, min_size=16, max_size=20) for kind in KINDS),
+    st.lists(st.lists(st.integers(0, 5), max_size=3).map(tuple), min_size=16, max_size=18),
+    st.just([np.full(3, i, dtype=np.float32) for i in range(16)]),
+    st.just([np.full(i % 3, i) for i in range(16)]),
 )
-def test_many_objects_are_a_table(values, kind):
+
+
+@given(COLUMNS)
+def test_many_objects_are_a_table(values):
     """Of one type of values a column is an array, of several a list; tuples are lengths and a column."""
-    columns = {
-        0: values,
-        1: [type(values[0])(value or 0) if values[0] is not None else None for value in values],
-        2: [tuple(values[:i]) for i in range(len(values))],
-        3: [np.full(3, i, dtype=np.float32) for i in range(len(values))],
-    }[kind]
-    many = tuple(map(with_labels, columns))
+    many = tuple(map(with_labels, values))
     data = saved(many)
     assert b'"table":"Rule"' in data
     assert_same(many, loaded(data))

@@ -335,6 +335,9 @@ FORGED = [
     ("svc one-vs-rest, sparse", {"support_vectors__indptr": lambda a: a[:-1]}, "does not ascend"),
     ("svc one-vs-rest, sparse", {"support_vectors__data": lambda a: a[:-1]}, "does not ascend"),
     ("ridge", {"alpha": lambda a: a[:-1]}, "shape"),
+    ("ridge", {"sample_weight": put(3, np.nan)}, "sample_weight must be"),
+    ("ridge", {"sample_weight": put(3, -1.0)}, "sample_weight must be"),
+    ("ridge path", {"lams": put(0, 0.0)}, "lams must be greater than 0"),
     ("ridge", {"factor": lambda a: a[:-1, :-1]}, "shape"),
     ("ridge by features", {"weights": lambda a: np.vstack([a, a])}, "weights are 20"),
     ("erm", {"alpha": lambda a: np.hstack([a, a])}, "shape"),
@@ -386,13 +389,14 @@ def test_results_that_would_lead_astray(name, arrays, message):
         ("rules", ("rules", 0, "prediction"), 7, "none of the classes"),
         ("rules of categories", ("n_features",), 4, "levels must have an entry"),
         ("a rule", ("conditions", 0, "feature"), "x", "feature must be int"),
+        ("ridge", ("lam",), {"float": "inf"}, "lam must be greater than 0 and finite"),
         ("platt", ("maps",), [], "0 maps of 1"),
         ("platt", ("method",), "isotonic", "a map must be an array"),
         ("fourier", ("n_features",), 0, "n_features must be at least 1"),
         ("prune cv", ("chosen",), 99, "chosen must be"),
         ("ridge path", ("best",), -1, "best must be"),
     ],
-    ids=range(21),
+    ids=range(22),
 )
 def test_fields_that_would_lead_astray(name, path, value, message):
     def edit(header):

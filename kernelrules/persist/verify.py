@@ -103,6 +103,17 @@ def _lengths(owner: Any, names: str, shape: tuple[int | None, ...], kinds: str =
         require_array(getattr(owner, name), name, kinds, shape)
 
 
+def _weights(owner: Any, n: int) -> None:
+    """Of points, as fits take them: code that goes on until something is positive relies on them."""
+    weights = require_array(owner.sample_weight, "sample_weight", "f", (n,))
+    allowed = np.isfinite(weights).all() and (weights >= 0).all() and weights.any()
+    _say(allowed, "sample_weight must be finite, not negative, and not all 0")
+
+
+def _strength(lam: float, name: str) -> None:
+    _say(0 < lam < math.inf, f"{name} must be greater than 0 and finite, got {lam!r}")
+
+
 def _chosen(number: int, n: int, name: str) -> None:
     _say(0 <= number < n, f"{name} must be at least 0 and less than {n}, got {number!r}")
 
@@ -183,7 +194,8 @@ def _ridge(fit: results.RidgeFit) -> None:
     n = len(require_array(fit.y, "y", "f", (None, *targets)))
     _lengths(fit, "alpha", (n, *targets), "f")
     _lengths(fit, "fitted", (None, *targets), "f")
-    _lengths(fit, "sample_weight", (n,), "f")
+    _weights(fit, n)
+    _strength(fit.lam, "lam")
     if targets:
         _lengths(fit, "intercept", targets, "f")
     else:
@@ -210,7 +222,9 @@ def _ridge_path(path: results.RidgePath) -> None:
     _lengths(path, "loo_errors dof", (n_lams,), "f")
     _lengths(path, "loo_residuals alphas fitted", (n_lams, n, *targets), "f")
     _lengths(path, "intercepts", (n_lams, *targets), "f")
-    _lengths(path, "sample_weight", (n,), "f")
+    _weights(path, n)
+    for lam in path.lams.tolist():
+        _strength(lam, "lams")
     _say(hasattr(path.X, "shape") and len(path.X.shape) == 2, "X are points")
     _points(path.X, "X", (n, path.X.shape[1]))
     if path.weights is not None:
