@@ -86,6 +86,23 @@ def _graph(classes):
     return _nothing(graph.fit(chain_of, y, 0.1, [0, 4], unreached="nan"))
 
 
+def _pruned():
+    """Trees of other kinds, and of other makers."""
+    grown = tree.grow(HOLES, THREE, missing="surrogate")
+    mixed = tree.grow(MIXED, TWO, growth="best")
+    pruned = tuple(prune.to_size(t, 5) for t in (grown, mixed))
+    pruned += (
+        prune.pessimistic(mixed),
+        prune.mdl(grown),
+        prune.chi2(mixed, 0.2),
+        prune.reduced_error(grown, NEW, THREE[:25]),
+    )
+    pruned += (prune.pessimistic(mixed, raising=True, X=MIXED, y=TWO), prune.snip(grown, [1]))
+    own = tree.grow(X, TWO, criterion=lambda shares: shares.min(axis=-1), max_depth=3)
+    few = tree.grow(X, Y, criterion="absolute_error", max_leaves=6, growth="best", max_features=2, rng=0)
+    return (*pruned, own, few, tree.grow(X, np.zeros(N))), lambda trees: tree.predict(trees[0], NEW)
+
+
 def _prune_cv():
     found = prune.cross_validate(X, THREE, folds=3, rng=0)
     return found, lambda cv: (tree.predict(cv.tree, NEW), tree.predict(cv.grown, NEW), cv.xerror)
@@ -128,6 +145,7 @@ EXAMPLES = {
     "tree with oblique splits": lambda: _tree(X, TWO, splits="oblique"),
     "tree of several targets": lambda: _tree(X, np.column_stack([Y, X[:, 1]]), criterion="squared_error"),
     "prune path": lambda: _nothing(prune.cost_complexity_path(tree.grow(X, THREE))),
+    "pruned": _pruned,
     "prune cv": _prune_cv,
     "rules": lambda: _rules(rules.extract(tree.grow(X, THREE, max_depth=3), ["a", "b", "ς"])),
     "many rules": lambda: _rules(rules.extract(tree.grow(MIXED, RNG.integers(0, 3, N))), NEW_MIXED),

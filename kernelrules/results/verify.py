@@ -46,7 +46,17 @@ def verified_tree(tree: Tree) -> Tree:
         require_array(tree.surrogates.below_left, "below_left of the surrogates", "b", (stand_ins,))
         require_array(tree.surrogates.agreement, "agreement of the surrogates", "f", (stand_ins,))
     walk.Nodes(tree)  # looks through what nodes point to
+    _require_order(tree)
     return tree
+
+
+def _require_order(tree: Tree) -> None:
+    """Refuse nodes that are not in depth-first order, and leaves with half a split."""
+    inner = np.flatnonzero(tree.left >= 0)
+    leaves = np.flatnonzero(tree.left < 0)
+    beside = np.array_equal(tree.left[inner], inner + 1)
+    if not beside or any((column[leaves] != -1).any() for column in (tree.feature, tree.left, tree.right)):
+        raise ValueError("the tree's arrays do not describe a tree whose nodes are in depth-first order")
 
 
 def verified_rules(rs: RuleList) -> RuleList:
