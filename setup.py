@@ -4,9 +4,10 @@ Everything else (metadata, dependencies, tools) is in pyproject.toml. The switch
 
 KERNELRULES_BOUNDS=1      bounds and wraparound checks on: what one CI run builds with
 KERNELRULES_NO_OPENMP=1   as where the compiler has no OpenMP: prange becomes a plain loop
-KERNELRULES_ANNOTATE=1    write Cython's annotated HTML next to the generated C, under build/
+KERNELRULES_ANNOTATE=1    write Cython's annotated HTML next to the generated C, under build/generated/
 """
 
+import hashlib
 import multiprocessing
 import os
 import sysconfig
@@ -35,6 +36,9 @@ COMPILE_ARGS = ["-O3", "-g0", "-fno-math-errno", "-fno-trapping-math", "-fopenmp
 # Fused multiply-adds make the vectorised kernels fast; elsewhere they would break error-free sums.
 CONTRACT = {"core.simd": "-ffp-contract=fast"}
 HEADERS = [str(p) for p in sorted(Path("kernelrules").rglob("*.h"))]
+# What Cython puts beside every module that has memoryviews, once: half the C to compile, half the wheel.
+SHARED = "core.shared"
+GENERATED = Path("build", "generated")
 MODULES = [
     "core.status",
     "core.simd",
@@ -88,6 +92,24 @@ def extension(name):
     )
 
 
+def generated_c(name):
+    """Where the C of the extension of this name goes."""
+    return GENERATED / (name.replace(".", "/") + ".c")
+
+
+def fingerprints(flags):
+    """[of the settings, of the sources] that a build is made of."""
+    from Cython import __version__
+
+    settings = repr(
+        (__version__, DIRECTIVES, COMPILE_ARGS, CONTRACT, flags, ANNOTATE, FREE_THREADED, os.environ.get("CFLAGS"))
+    )
+    sources = hashlib.sha256()
+    for path in sorted(p for p in Path("kernelrules").rglob("*") if p.suffix in {".pyx", ".pxd", ".h"}):
+        sources.update(f"{path.as_posix()} {path.stat().st_size}\n".encode() + path.read_bytes())
+    return [hashlib.sha256(settings.encode()).hexdigest(), sources.hexdigest()]
+
+
 class BuildExt(build_ext):
     """Cythonizes at build time (an sdist then holds .pyx, not .c), in parallel, with OpenMP where there is one."""
 
@@ -97,29 +119,51 @@ class BuildExt(build_ext):
         self.parallel = self.parallel or os.cpu_count()
 
     def build_extensions(self):
-        """Generate the C into the build folder, then compile as usual."""
-        from Cython.Build import cythonize
-
+        """Generate the C, then compile as usual: nothing at all where a build left all that is needed."""
         flags = [] if NO_OPENMP or not self._links_openmp() else ["-fopenmp"]
         for ext in self.extensions:
             ext.extra_compile_args += flags
             ext.extra_link_args += flags
-        generated = cythonize(
-            self.extensions,
-            build_dir=self.build_temp,
-            compiler_directives=DIRECTIVES,
-            annotate=ANNOTATE,
-            # Where processes are forked; where they are spawned, each would run this file again.
-            nthreads=self.parallel if multiprocessing.get_start_method() == "fork" else 0,
-        )
-        by_name = {ext.name: ext for ext in generated}
-        for ext in self.extensions:
-            done = by_name[ext.name]
-            ext.sources, ext.depends, ext.language = done.sources, done.depends, done.language
+        stamp = GENERATED / "stamp"
+        before = stamp.read_text().split() if stamp.exists() else ["", ""]
+        stamp.unlink(missing_ok=True)  # until all is compiled
+        now = fingerprints(flags)
+        if now == before:  # by contents: a checkout is younger than its C, and an isolated build's Cython than both
+            for ext in self.extensions:
+                ext.sources, ext.depends = [str(generated_c(ext.name))], []
+        else:
+            self._generate(force=now[0] != before[0])
         super().build_extensions()
         if not (self.inplace or CHECKS or NO_OPENMP):
             # A checkout's own folder shadows the installed package for `python -m kernelrules` run inside it.
             self.copy_extensions_to_source()
+        stamp.write_text(" ".join(now))
+
+    def _generate(self, force):
+        from Cython.Build import cythonize
+        from Cython.Build.SharedModule import generate_shared_module
+        from Cython.Compiler.Options import CompilationOptions
+
+        *typed, shared = self.extensions
+        c_file = generated_c(shared.name)
+        if force or not c_file.exists():
+            c_file.parent.mkdir(parents=True, exist_ok=True)
+            generate_shared_module(CompilationOptions(shared_c_file_path=str(c_file), module_name=shared.name))
+        shared.sources, shared.depends = [str(c_file)], []
+        generated = cythonize(
+            typed,
+            build_dir=str(GENERATED),
+            compiler_directives=DIRECTIVES,
+            shared_utility_qualified_name=shared.name,
+            annotate=ANNOTATE,
+            force=force,
+            # Where processes are forked; where they are spawned, each would run this file again.
+            nthreads=self.parallel if multiprocessing.get_start_method() == "fork" else 0,
+        )
+        by_name = {ext.name: ext for ext in generated}
+        for ext in typed:
+            done = by_name[ext.name]
+            ext.sources, ext.depends, ext.language = done.sources, done.depends, done.language
 
     def _links_openmp(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -134,7 +178,7 @@ class BuildExt(build_ext):
 
 
 setup(
-    ext_modules=[extension(name) for name in MODULES],
+    ext_modules=[extension(name) for name in [*MODULES, SHARED]],
     cmdclass={"build_ext": BuildExt},
     options={} if FREE_THREADED else {"bdist_wheel": {"py_limited_api": "cp311"}},
 )
