@@ -84,7 +84,7 @@ def test_no_result_is_left_out():
 
 SCALARS = st.one_of(
     st.none(), st.booleans(), st.integers(), st.floats(), st.text(), st.binary(),
-    st.sampled_from([np.float64(0.1), np.str_("é"), np.str_(""), np.int8(-3), np.bool_(True), np.datetime64("NaT")]),
+    st.sampled_from([np.float64(0.1), np.str_("é"), np.str_(""), np.int8(-3), np.True_, np.datetime64("NaT", "s")]),
 )  # fmt: skip
 VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=4).map(tuple), max_leaves=8)
 DTYPES = st.one_of(

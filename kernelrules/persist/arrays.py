@@ -16,7 +16,7 @@ from kernelrules.persist.container import PersistError
 
 __all__ = ["Described", "bytes_of", "described", "from_bytes", "read_description"]
 
-_UNIT = r"(\[([1-9]\d{0,8})?(Y|M|W|D|h|m|s|ms|us|ns|ps|fs|as)\])?"
+_UNIT = r"\[([1-9]\d{0,8})?(Y|M|W|D|h|m|s|ms|us|ns|ps|fs|as)\]"
 _TYPES = re.compile(rf"<f[248]|[|]b1|[|][iu]1|<[iu][248]|<U[1-9]\d{{0,8}}|[|]S[1-9]\d{{0,8}}|<[mM]8{_UNIT}")
 _HEAD = 10  # bytes before the text of a head: its mark, version and length
 _LAST_CHARACTER = 0x10FFFF
