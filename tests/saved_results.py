@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 import kernelrules
-from kernelrules import bounds, erm, graph, kernels, prune, ridge, rules, svm, tree
+from kernelrules import bounds, erm, graph, kernels, prune, results, ridge, rules, svm, tree
 from kernelrules.persist.container import HEADER, members_of, write_members
 from kernelrules.persist.registry import field_names, is_saved
 from kernelrules.persist.writing import json_text
@@ -166,6 +166,34 @@ EXAMPLES = {
     "fourier": lambda: _map(kernels.random_fourier(RBF, 3, 7, rng=0)),
     "several": lambda: _nothing({"t": [tree.grow(X, TWO, max_depth=1)], 3: (RBF, svm.one_class(X))}),
 }  # fmt: skip
+
+
+if hasattr(rules, "additive"):
+
+    def _additive(data, y, new, **options):
+        found = rules.additive(data, y, n_lams=6, folds=3, trees=1, rng=0, **options)
+        return found, lambda model: (rules.predict(model, new), str(model))
+
+    EXAMPLES["additive rules"] = lambda: _additive(MIXED, TWO, NEW_MIXED)
+    EXAMPLES["additive rules of three classes"] = lambda: _additive(X, THREE, NEW, linear=True)
+    EXAMPLES["additive rules of numbers"] = lambda: _additive(HOLES, Y, NEW_HOLES, loss="squared")
+if hasattr(ridge, "fit_blocks"):
+
+    def _blocks(phi, y, **options):
+        return ridge.fit_blocks([(X[:30], y[:30]), (X[30:], y[30:])], 0.01, phi, **options), lambda fit: ridge.predict(
+            fit, NEW
+        )
+
+    EXAMPLES["ridge of blocks"] = lambda: _blocks(kernels.nystroem(X, RBF, 10, rng=0), Y)
+    EXAMPLES["ridge of blocks as they are"] = lambda: _blocks(None, X[:, :2], intercept=True)
+if hasattr(results, "TableModel"):
+    EXAMPLES["a model of a table"] = lambda: _nothing(
+        results.TableModel(
+            learner="svm", target="y", classes=np.array(["ja", "nö"]), columns=("a", "b", "c"), kinds=("number",) * 3,
+            levels=(None,) * 3, centre=np.zeros(3), scale=np.ones(3), dummies=(None,) * 3,
+            missing_seen=np.zeros(3, dtype=bool), model=svm.svc(X, TWO), n_train=N,
+        )
+    )  # fmt: skip
 
 
 @cache

@@ -11,6 +11,7 @@ import os
 import pickle
 import struct
 import tracemalloc
+import warnings
 import zipfile
 from copy import deepcopy
 
@@ -466,7 +467,8 @@ def survives(file, use):
         return
     assert loaded(saved(result)) is not None
     try:
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
             use(result)
     except (ValueError, TypeError, ArithmeticError, MemoryError, AttributeError, np.linalg.LinAlgError):
         pass

@@ -4,7 +4,7 @@ Compiled code trusts shapes that fits agree on (a coefficient for each support v
 (children of nodes, columns of splits), and sparse matrices. Numbers are not judged: whoever can write a file can make a
 model that predicts 7; but no file makes a model that reads outside of its arrays, or never ends.
 
-`_CHECKS` has a line for each type that has more to hold than its fields' types; `_NOTHING_MORE` names the others.
+`_CHECKS` has a line for each type that has more to hold than its fields' types, `_NOTHING_MORE` names the others.
 """
 
 from __future__ import annotations
@@ -19,7 +19,14 @@ from scipy import sparse
 from kernelrules import kernels, results
 from kernelrules.persist.container import PersistError
 from kernelrules.persist.hints import require_fields
-from kernelrules.results.verify import require_array, verified_rules, verified_tree
+from kernelrules.results.verify import (
+    require_array,
+    require_condition,
+    require_levels,
+    require_names,
+    verified_rules,
+    verified_tree,
+)
 
 __all__ = ["covered_types", "require_sparse", "verify"]
 
@@ -29,7 +36,7 @@ _FEW_MONOMIALS = 1 << 16  # that a feature map may have whatever the weights are
 def verify(value: Any, name: str) -> None:
     """Refuse a result, kernel or map whose fields do not belong together; what it holds has been seen to already."""
     require_fields(value, name)
-    check = _CHECKS.get(type(value))
+    check = _CHECKS.get(type(value).__name__)
     if check is None:
         return
     try:
@@ -38,8 +45,8 @@ def verify(value: Any, name: str) -> None:
         raise PersistError(f"{name + ' ' if name else ''}({type(value).__name__}): {error}") from None
 
 
-def covered_types() -> set[type]:
-    """Types for which someone has thought about what must hold."""
+def covered_types() -> set[str]:
+    """Names of the types for which someone has thought about what must hold."""
     return {*_CHECKS, *_NOTHING_MORE}
 
 
@@ -232,6 +239,22 @@ def _ridge_path(path: results.RidgePath) -> None:
         _weights_fit_map(path.kernel, path.X.shape[1], n_weights)
 
 
+def _feature_ridge(fit: Any) -> None:
+    targets = fit.weights.shape[1:]
+    n_weights = len(require_array(fit.weights, "weights", "f", (None, *targets[:1])))
+    if targets:
+        _lengths(fit, "intercept", targets, "f")
+    else:
+        _say(isinstance(fit.intercept, (float, np.floating)), f"intercept must be a number, got {fit.intercept!r:.60}")
+    phi = fit.feature_map
+    if phi is None:
+        _say(n_weights == fit.n_features, f"there are {n_weights} weights of {fit.n_features} columns")
+    else:
+        _say(isinstance(phi, kernels.FeatureMap), f"feature_map is no map, but {phi!r:.60}")
+        agrees = (phi.n_features, phi.n_components) == (fit.n_features, n_weights)
+        _say(agrees, f"there are {n_weights} weights of a map to {phi.n_components} columns")
+
+
 def _posterior(posterior: results.Posterior) -> None:
     n = len(require_array(posterior.variance, "variance", "f"))
     require_array(posterior.mean, "mean", "f", (n,) if posterior.mean.ndim == 1 else (n, None))
@@ -289,6 +312,38 @@ def _coverage(covered: results.Coverage) -> None:
     _say(not rule.size or -1 <= rule.min() <= rule.max() < n_rules, f"rule must be from -1 to {n_rules - 1}")
 
 
+def _additive(found: Any) -> None:
+    n_lams, n_scores, n_terms = require_array(found.coefficients, "coefficients", "f", (None, None, None)).shape
+    _say(n_terms == len(found.rules) + len(found.linear), f"there are {n_terms} coefficients of the terms")
+    _lengths(found, "lams", (n_lams,), "f")
+    _lengths(found, "intercepts primal dual gap gap_all", (n_lams, n_scores), "f")
+    _lengths(found, "converged", (n_lams, n_scores), "b")
+    for name, shape in (("error", (n_lams,)), ("se", (n_lams,)), ("fold_error", (None, n_lams))):
+        if getattr(found, name) is not None:
+            require_array(getattr(found, name), name, "f", shape)
+    _chosen(found.chosen, n_lams, "chosen")
+    if found.classes is not None:
+        k = len(require_array(found.classes, "classes", ""))
+        _say(k >= 2 and n_scores == (1 if k == 2 else k), f"there are {n_scores} scores of {k} classes")
+        require_names(found.class_names, "class_names", k)
+    require_levels(found.levels, "levels", found.n_features)
+    require_names(found.feature_names, "feature_names", found.n_features)
+    require_names(found.columns, "columns", found.n_features)
+    if found.missing_seen is not None:
+        require_array(found.missing_seen, "missing_seen", "b", (found.n_features,))
+    for place, rule in enumerate(found.rules):
+        for condition in rule.conditions:
+            require_condition(found, condition, f"rule {place}")
+    for term in found.linear:
+        _say(0 <= term.feature < found.n_features, f"a linear term is of column {term.feature}")
+
+
+def _table_model(found: Any) -> None:
+    from kernelrules.results.report import require_table_model  # with its class, which knows what it needs
+
+    require_table_model(found)
+
+
 def _slacks(slacks: results.Slacks) -> None:
     _lengths(slacks, "case", (len(require_array(slacks.values, "values", "f")),), "i")
 
@@ -323,37 +378,41 @@ def _fourier(phi: kernels.FourierMap) -> None:
     _say(n > 0, "there are no frequencies")
 
 
-_CHECKS: dict[type, Callable[[Any], Any]] = {
-    results.SVMModel: _svm,
-    results.CalibratedSVM: _calibrated,
-    results.TuneResult: _tuned,
-    results.Slacks: _slacks,
-    results.ErmFit: _erm,
-    results.RidgeFit: _ridge,
-    results.RidgePath: _ridge_path,
-    results.Posterior: _posterior,
-    results.GraphFit: _graph,
-    results.Tree: verified_tree,
-    results.Surrogates: _surrogates,
-    results.PrunePath: _prune_path,
-    results.PruneCV: _prune_cv,
-    results.Rule: _rule,
-    results.RuleList: verified_rules,
-    results.Coverage: _coverage,
-    kernels.IdentityMap: _any_map,
-    kernels.MonomialMap: _monomials,
-    kernels.NystroemMap: _nystroem,
-    kernels.FourierMap: _fourier,
+_CHECKS: dict[str, Callable[[Any], Any]] = {
+    "SVMModel": _svm,
+    "CalibratedSVM": _calibrated,
+    "TuneResult": _tuned,
+    "Slacks": _slacks,
+    "ErmFit": _erm,
+    "RidgeFit": _ridge,
+    "RidgePath": _ridge_path,
+    "FeatureRidge": _feature_ridge,
+    "Posterior": _posterior,
+    "GraphFit": _graph,
+    "Tree": verified_tree,
+    "Surrogates": _surrogates,
+    "PrunePath": _prune_path,
+    "PruneCV": _prune_cv,
+    "Rule": _rule,
+    "RuleList": verified_rules,
+    "Coverage": _coverage,
+    "AdditiveRules": _additive,
+    "TableModel": _table_model,
+    "IdentityMap": _any_map,
+    "MonomialMap": _monomials,
+    "NystroemMap": _nystroem,
+    "FourierMap": _fourier,
 }
 _NOTHING_MORE = (
-    results.Certificate,
-    results.Condition,
-    results.Bound,
-    results.Estimate,
-    kernels.Linear,
-    kernels.Polynomial,
-    kernels.RBF,
-    kernels.Laplacian,
-    kernels.Sigmoid,
-    kernels.Precomputed,
+    "Certificate",
+    "Condition",
+    "LinearTerm",
+    "Bound",
+    "Estimate",
+    "Linear",
+    "Polynomial",
+    "RBF",
+    "Laplacian",
+    "Sigmoid",
+    "Precomputed",
 )

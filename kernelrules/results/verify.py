@@ -13,7 +13,14 @@ import numpy as np
 from kernelrules.core import walk
 from kernelrules.results import Condition, Rule, RuleList, Tree
 
-__all__ = ["require_array", "verified_rules", "verified_tree"]
+__all__ = [
+    "require_array",
+    "require_condition",
+    "require_levels",
+    "require_names",
+    "verified_rules",
+    "verified_tree",
+]
 
 
 def verified_tree(tree: Tree) -> Tree:
@@ -25,8 +32,8 @@ def verified_tree(tree: Tree) -> Tree:
     for name, kinds in (("gain", "f"), ("impurity", "f"), ("weight", "f"), ("n_samples", "iuf"), ("missing_left", "b")):
         require_array(getattr(tree, name), name, kinds, (n,))
     require_array(tree.subset_left, "subset_left", "u", (None,))
-    _levels(tree.categories, "categories", p)
-    _names(tree.feature_names, "feature_names", p)
+    require_levels(tree.categories, "categories", p)
+    require_names(tree.feature_names, "feature_names", p)
     if tree.classes is not None:
         k = len(require_array(tree.classes, "classes", "", (None,)))
         shape: tuple[int | None, ...] = (n, k)
@@ -68,15 +75,15 @@ def verified_rules(rs: RuleList) -> RuleList:
         if not isinstance(getattr(rs, name), bool):
             raise ValueError(f"{name} must be true or false, got {getattr(rs, name)!r}")
     p = rs.n_features
-    _levels(rs.levels, "levels", p)
-    _names(rs.columns, "columns", p)
+    require_levels(rs.levels, "levels", p)
+    require_names(rs.columns, "columns", p)
     if rs.feature_names is None:
         raise ValueError(f"feature_names must be {p} strings, got None")
-    _names(rs.feature_names, "feature_names", p)
+    require_names(rs.feature_names, "feature_names", p)
     if rs.missing_seen is not None:
         require_array(rs.missing_seen, "missing_seen", "b", (p,))
     if rs.classes is not None:
-        _names(rs.class_names, "class_names", len(require_array(rs.classes, "classes", "", (None,))))
+        require_names(rs.class_names, "class_names", len(require_array(rs.classes, "classes", "", (None,))))
     elif rs.class_names is not None:
         raise ValueError("class_names are for classes, and it has none")
     _answer(rs, rs.default, rs.default_shares, "the default")
@@ -88,10 +95,11 @@ def verified_rules(rs: RuleList) -> RuleList:
 def _rule(rs: RuleList, rule: Rule, which: str) -> None:
     _answer(rs, rule.prediction, rule.shares, which)
     for condition in rule.conditions:
-        _condition(rs, condition, which)
+        require_condition(rs, condition, which)
 
 
-def _condition(rs: RuleList, condition: Condition, which: str) -> None:
+def require_condition(rs: Any, condition: Condition, which: str) -> None:
+    """Refuse a condition on a column or a level that there is not, by the list's n_features and levels."""
     column, codes = condition.feature, condition.categories
     if not 0 <= column < rs.n_features:
         raise ValueError(f"{which} asks for column {column}, and there are {rs.n_features}")
@@ -152,7 +160,7 @@ def _texts(owner: Any, names: tuple[str, ...]) -> None:
             raise ValueError(f"{name} must be a string, got {getattr(owner, name)!r}")
 
 
-def _names(given: Any, name: str, n: int) -> None:
+def require_names(given: Any, name: str, n: int) -> None:
     """None, or n strings."""
     if given is None:
         return
@@ -160,7 +168,7 @@ def _names(given: Any, name: str, n: int) -> None:
         raise ValueError(f"{name} must be {n} strings")
 
 
-def _levels(given: Any, name: str, p: int) -> None:
+def require_levels(given: Any, name: str, p: int) -> None:
     """For each of p columns None or an array of levels."""
     if not isinstance(given, tuple) or len(given) != p:
         raise ValueError(f"{name} must have an entry for each of {p} columns")
