@@ -79,9 +79,9 @@ def save(result: Any, path: Any) -> None:
     >>> bool((svm.decision(again, [[1.7]]) == svm.decision(model, [[1.7]])).all())
     True
     """
-    _require_result(result)
     writer = Writer()
     try:
+        _require_result(result)
         content = writer.tree(result)
     except RecursionError:
         raise PersistError("the result is nested too deeply to be saved") from None
@@ -191,8 +191,7 @@ def _replace(name: str, fill: Callable[[Any], None]) -> None:
         with open(target, "wb") as file:
             fill(file)
         return
-    folder, last = os.path.split(target)
-    beside = os.path.join(folder, f".{last[:100]}.{secrets.token_hex(8)}")
+    beside = os.path.join(os.path.dirname(target), f".kernelrules-{secrets.token_hex(8)}")
     try:
         with open(beside, "xb") as file:
             fill(file)
