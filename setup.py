@@ -1,15 +1,18 @@
-"""Build of the compiled core: the list of extensions, the compiler's flags, Cython's directives, and three switches.
+"""Build of the compiled core: the list of extensions, the compiler's flags, Cython's directives, and some switches.
 
 Everything else (metadata, dependencies, tools) is in pyproject.toml. The switches are environment variables:
 
 KERNELRULES_BOUNDS=1      bounds and wraparound checks on: what one CI run builds with
 KERNELRULES_NO_OPENMP=1   as where the compiler has no OpenMP: prange becomes a plain loop
+KERNELRULES_LIBOMP=DIR    where LLVM's OpenMP is, for compilers that come without one: DIR/include, DIR/lib (macOS)
 KERNELRULES_ANNOTATE=1    write Cython's annotated HTML next to the generated C, under build/generated/
 """
 
 import hashlib
 import multiprocessing
 import os
+import shutil
+import subprocess
 import sysconfig
 import tempfile
 from pathlib import Path
@@ -20,6 +23,7 @@ from setuptools.errors import CompileError, LinkError
 
 CHECKS = os.environ.get("KERNELRULES_BOUNDS") == "1"
 NO_OPENMP = os.environ.get("KERNELRULES_NO_OPENMP") == "1"
+LIBOMP = os.environ.get("KERNELRULES_LIBOMP")
 ANNOTATE = os.environ.get("KERNELRULES_ANNOTATE") == "1"
 FREE_THREADED = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))  # has no limited API
 
@@ -120,10 +124,13 @@ class BuildExt(build_ext):
 
     def build_extensions(self):
         """Generate the C, then compile as usual: nothing at all where a build left all that is needed."""
-        flags = [] if NO_OPENMP or not self._links_openmp() else ["-fopenmp"]
+        windows = self.compiler.compiler_type == "msvc"
+        libraries = self._use_clang_cl() if windows else []
+        flags = [[], []] if NO_OPENMP else self._openmp(windows)
         for ext in self.extensions:
-            ext.extra_compile_args += flags
-            ext.extra_link_args += flags
+            spelled = [f"/clang:{flag}" for flag in ext.extra_compile_args] if windows else ext.extra_compile_args
+            ext.extra_compile_args = [*spelled, *flags[0]]
+            ext.extra_link_args = [*ext.extra_link_args, *libraries, *flags[1]]
         stamp = GENERATED / "stamp"
         before = stamp.read_text().split() if stamp.exists() else ["", ""]
         stamp.unlink(missing_ok=True)  # until all is compiled
@@ -165,13 +172,35 @@ class BuildExt(build_ext):
             done = by_name[ext.name]
             ext.sources, ext.depends, ext.language = done.sources, done.depends, done.language
 
-    def _links_openmp(self):
+    def _use_clang_cl(self):
+        """Compile by clang-cl, since cl has no generic vectors; what the linker needs for it, which is cl's own."""
+        clang = shutil.which("clang-cl")
+        if clang is None:
+            raise CompileError("kernelrules needs clang-cl on Windows: install LLVM, and put its bin folder on PATH")
+        if not self.compiler.initialized:
+            self.compiler.initialize(self.plat_name)
+        self.compiler.cc = clang
+        asked = [clang, "/clang:-print-libgcc-file-name", "/clang:--rtlib=compiler-rt"]
+        return [subprocess.run(asked, check=True, capture_output=True, text=True).stdout.strip()]
+
+    def _openmp(self, windows):
+        """[flags of the compiler, of the linker] with which OpenMP works; none where it does not."""
+        if windows:
+            folder = LIBOMP or Path(self.compiler.cc).parents[1]
+            candidates = [[["/clang:-fopenmp"], [f"/LIBPATH:{Path(folder, 'lib')}", "libomp.lib"]]]
+        else:
+            candidates = [[["-fopenmp"], ["-fopenmp"]]]
+            if LIBOMP:
+                candidates.append([["-Xclang", "-fopenmp", f"-I{LIBOMP}/include"], [f"-L{LIBOMP}/lib", "-lomp"]])
+        return next((flags for flags in candidates if self._links(*flags)), [[], []])
+
+    def _links(self, compile_flags, link_flags):
         with tempfile.TemporaryDirectory() as folder:
             probe = Path(folder, "probe.c")
             probe.write_text("#include <omp.h>\nint main(void) { return omp_get_max_threads() < 1; }\n")
             try:
-                objects = self.compiler.compile([str(probe)], output_dir=folder, extra_postargs=["-fopenmp"])
-                self.compiler.link_executable(objects, str(Path(folder, "probe")), extra_postargs=["-fopenmp"])
+                objects = self.compiler.compile([str(probe)], output_dir=folder, extra_postargs=compile_flags)
+                self.compiler.link_executable(objects, str(Path(folder, "probe")), extra_postargs=link_flags)
             except (CompileError, LinkError):
                 return False
         return True
