@@ -18,6 +18,9 @@ from kernelrules.core.steps cimport (
 )
 from kernelrules.core.types cimport real_t
 
+cdef extern from "blocks.h" nogil:
+    void *kr_block(size_t n_bytes)
+
 cdef enum:
     WORKING = 2048              # points of a working set whose rows are computed
     NARROW = 512                # and of one whose products are: they cost much, and their block stays in cache
@@ -70,7 +73,7 @@ cdef int start_work(Work *work, const Dual *dual, const Store *store, Py_ssize_t
     work.candidates = <Py_ssize_t *> malloc(n * sizeof(Py_ssize_t))
     work.keys = <double *> malloc(n * sizeof(double))
     work.rows = <const void **> malloc(q * sizeof(void *))
-    work.block = malloc(q * q * itemsize)
+    work.block = kr_block(q * q * itemsize)
     work.old_block = malloc((q * q if keeps_old else 1) * itemsize)
     work.diagonal = malloc(q * itemsize)
     work.segments = <Segment *> malloc(dual.n_segments * sizeof(Segment))
