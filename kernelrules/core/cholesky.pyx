@@ -340,7 +340,8 @@ cdef void solve_block(const void *simd, Py_ssize_t sliver, const Corner *corner,
 cdef int solve_blocks(const real_t *factor, Py_ssize_t n, bint backward, Py_ssize_t start, real_t *b,
                       Py_ssize_t n_rows, int n_threads, object tick) except -1:
     """b := b · L⁻ᵀ, at most TILE rows a task, as many tasks at a time as slivers of BATCH_BYTES allow: they share the
-    slivers of L's tiles. Columns of b in tiles before `start` are zero, and stay so. A row's bits do not depend on the task it is in, so the tasks may depend on the threads."""
+    slivers of L's tiles. Columns of b in tiles before `start` are zero, and stay so. A row's bits do not depend on the
+    task it is in, so the tasks may depend on the threads."""
     cdef const void *simd = pick(simd_level(), b)
     cdef Py_ssize_t sliver = sliver_rows(simd, b), n_tiles = (n + TILE - 1) // TILE, first = 0, last, t, k, j
     cdef Py_ssize_t room = n * TILE, n_blocks = (n_rows + TILE * n_threads - 1) // (TILE * n_threads) * n_threads

@@ -28,16 +28,17 @@ if TYPE_CHECKING:
 
 __all__ = ["FreeStep", "solve"]
 
-_RIDGE = {4: 1e-4, 8: 1e-9}  # by bytes of a kernel value: added to K_FF, relative to its diagonal, against rounding
+_RIDGE = {4: 1e-4, 8: 1e-6}  # by bytes of a kernel value: added to K_FF, relative to its diagonal, against rounding
+_TRIES, _STIFFER = 3, 100.0  # factors, and how much larger the ridge becomes where a step would go too far
 _ROUNDS = 12  # of sending variables to their bounds
 _WIDE = 3  # more columns than a third of the factor's: a new factor costs less
 _LATE = 0.6  # place among the members from which columns are solved apart: they do not need the earlier part of L
 _REPEATS, _WORTH = 6, 0.03  # more steps at once, while each gains that share: they mend what the ridge spoils
 # What a step costs, in steps of SMO on n variables: measured, so that waiting for it at most doubles the work.
-_FLOOR = 4000  # before it computes anything
-_CUBIC = {4: 0.01, 8: 0.03}  # times m³ / n for a factor of m free variables
-_SOON, _AGAIN = 3000, 3.0  # and 3000 + 3 m² / n with a factor that is there
-_PATIENCE = 4.0  # times longer waits after each step that came to nothing
+_CUBIC = {4: 0.01, 8: 0.02}  # times m³ / n for a factor of m free variables
+_AGAIN = 3.0  # times m² / n with a factor that is there
+_LONGER = 1.1  # times, after every step: however long it takes, there are few
+_PATIENCE = 4.0  # times, after a step that SMO was better than
 
 
 class FreeStep:
@@ -62,7 +63,7 @@ class FreeStep:
             self.group[members] = number
         self.n_groups = int(self.group.max()) + 1
         self.members = np.zeros(0, dtype=np.intp)  # variables of the factor
-        self.patience = 1.0
+        self.patience, self.caution, self.last = 1.0, 1.0, None
 
     # ---- which variables ----
 
@@ -96,7 +97,7 @@ class FreeStep:
         here = self.points[self.members]
         rows.part(self.values.rows, here, here, self.lower, True)
         diagonal = np.einsum("ii->i", self.lower)
-        self.ridge = _RIDGE[self.dtype.itemsize] * float(np.abs(diagonal).mean())
+        self.ridge = self.caution * _RIDGE[self.dtype.itemsize] * float(np.abs(diagonal).mean())
         diagonal += self.dtype.type(self.ridge)
         self.columns: dict[int, int] = {}  # of a variable its row of W
         self.w = np.zeros((0, len(free)), dtype=self.dtype)
@@ -237,6 +238,11 @@ class FreeStep:
         machine.moved()
         return t * fall - t * t * curve / 2
 
+    def objective(self) -> float:
+        """What the machine minimises, at its variables."""
+        a, problem = self.machine.a, self.problem
+        return float((a * (self.machine.gradient + problem.linear)).sum() / 2 + problem.kink * np.abs(a).sum())
+
     def take(self, aim: float) -> float:
         """Move the machine, towards a violation of at most `aim`; how much that lowers the objective, 0 where no step
         can be had."""
@@ -244,8 +250,12 @@ class FreeStep:
         if len(free) <= self.n_groups or not self.fits(len(free)):
             return 0.0
         total = self._move(free) if len(self.members) else None
-        if total is None:
-            total = self._move(free) if self._start(free) else 0.0
+        for _ in range(_TRIES):
+            if total is not None:
+                break
+            total = self._move(free) if self._start(free) else None
+            if total is None:
+                self.caution *= _STIFFER
         for _ in range(_REPEATS):
             if not total or self.machine.look() <= aim:
                 break
@@ -255,14 +265,24 @@ class FreeStep:
                 break
         return total or 0.0
 
-    def go_on(self, gain: float) -> None:
-        """Let SMO work until another step pays."""
-        m, n, size = len(self.members), len(self.points), self.dtype.itemsize
-        if gain > 0:
-            self.machine.pause_after(_SOON + _AGAIN * m * m / n, 0.0)
-        else:
+    def improve(self, aim: float) -> None:
+        """Take a step, and let SMO work until another pays."""
+        before = self.objective()
+        gain = self.take(aim)
+        m, n = len(self.members), len(self.points)
+        if gain <= (0.0 if self.last is None else self.last - before):
             self.patience *= _PATIENCE
-            self.machine.pause_after(self.patience * _FLOOR, self.patience * _CUBIC[size])
+        self.patience *= _LONGER
+        self.last = before - gain
+        if m > 0:
+            self.machine.pause_after(self.patience * (floor(n) + _AGAIN * m * m / n), 0.0)
+        else:
+            self.machine.pause_after(self.patience * floor(n), self.patience * _CUBIC[self.dtype.itemsize])
+
+
+def floor(n: int) -> float:
+    """What a step on n variables costs before it computes anything, in steps of SMO."""
+    return 3000.0 * (1 + 200.0 / n)
 
 
 def solve(
@@ -275,8 +295,8 @@ def solve(
         if m not in steps:
             steps[m] = FreeStep(values, problems[m], machines[m])
         with parallel.blas_threads(1):  # its sums depend on its threads
-            steps[m].go_on(steps[m].take(aim))
+            steps[m].improve(aim)
 
-    for machine in machines:
-        machine.pause_after(_FLOOR, _CUBIC[4 if values.rows.single else 8])
+    for machine, problem in zip(machines, problems, strict=True):
+        machine.pause_after(floor(len(problem.lower)), _CUBIC[4 if values.rows.single else 8])
     smo.solve(values.rows, machines, aim, limit, values.n_threads, tick, None, improve)
