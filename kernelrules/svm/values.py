@@ -12,7 +12,6 @@ values may span many orders, and all small problems work in float64.
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -24,6 +23,7 @@ from kernelrules.core.gram import distances_dense, exp_of_distances, gram_dense
 from kernelrules.core.gram_csr import gram_csr
 from kernelrules.kernels.matrix import refuse_overflow
 from kernelrules.kernels.values import ask, is_callable, plain, product, require_symmetric, take
+from kernelrules.svm.narrow import entry_error
 
 __all__ = ["KernelValues"]
 
@@ -255,14 +255,7 @@ class KernelValues:
             if not isinstance(self.kernel, kernels.Sigmoid) and not sparse.issparse(x):
                 x = x - x.mean(axis=0)
             self._largest = float(np.sqrt(_squares(x).max()))
-        size = self._largest
-        if isinstance(self.kernel, kernels.Sigmoid):
-            spread = 1e-6 * self.kernel.gamma * size**2
-        elif isinstance(self.kernel, kernels.Laplacian):
-            spread = 2e-7 * self.kernel.gamma * size * math.sqrt(self.x.shape[1])
-        else:
-            spread = 2e-7 * math.sqrt(self.kernel.gamma) * size
-        return 2e-5 + spread  # of the kernel's evaluation, and of rounding the data
+        return entry_error(self.kernel, self._largest, self.x.shape[1])
 
     def _has_whole(self) -> bool:
         return self.rows is not None and self.rows.kind != rows.CACHED_KIND
