@@ -19,6 +19,7 @@ from scipy import sparse
 from kernelrules import kernels, results
 from kernelrules.persist.container import PersistError
 from kernelrules.persist.hints import require_fields
+from kernelrules.persist.registry import Path, place
 from kernelrules.results.verify import (
     require_array,
     require_condition,
@@ -33,16 +34,16 @@ __all__ = ["covered_types", "require_sparse", "verify"]
 _FEW_MONOMIALS = 1 << 16  # that a feature map may have whatever the weights are
 
 
-def verify(value: Any, name: str) -> None:
+def verify(value: Any, path: Path) -> None:
     """Refuse a result, kernel or map whose fields do not belong together; what it holds has been seen to already."""
-    require_fields(value, name)
+    require_fields(value, path)
     check = _CHECKS.get(type(value).__name__)
     if check is None:
         return
     try:
         check(value)
     except (ValueError, TypeError, IndexError, OverflowError) as error:
-        raise PersistError(f"{name + ' ' if name else ''}({type(value).__name__}): {error}") from None
+        raise PersistError(f"{place(path)} ({type(value).__name__}): {error}".lstrip()) from None
 
 
 def covered_types() -> set[str]:
@@ -331,9 +332,9 @@ def _additive(found: Any) -> None:
     require_names(found.columns, "columns", found.n_features)
     if found.missing_seen is not None:
         require_array(found.missing_seen, "missing_seen", "b", (found.n_features,))
-    for place, rule in enumerate(found.rules):
+    for i, rule in enumerate(found.rules):
         for condition in rule.conditions:
-            require_condition(found, condition, f"rule {place}")
+            require_condition(found, condition, f"rule {i}")
     for term in found.linear:
         _say(0 <= term.feature < found.n_features, f"a linear term is of column {term.feature}")
 
