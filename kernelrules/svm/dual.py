@@ -235,7 +235,8 @@ def solve(
     open_ones = list(range(len(machines)))
     aim = tol * _AIM
     for attempt in range(_REFINEMENTS):
-        _run(values, [machines[m] for m in open_ones], aim, limit, tick)
+        for m, machine in zip(open_ones, _run(values, [machines[m] for m in open_ones], aim, limit, tick), strict=True):
+            machines[m] = machine
         before = [violations[m] for m in open_ones]
         if not exact:
             violations = [machine.violation for machine in machines]
@@ -258,13 +259,17 @@ def solve(
     ]
 
 
-def _run(values: KernelValues, machines: list[smo.Machine], aim: float, limit: int, tick: Any) -> None:
-    """The solver, on rows first and then on the whole matrix where many rows turn out to be needed."""
+def _run(values: KernelValues, machines: list[smo.Machine], aim: float, limit: int, tick: Any) -> list[smo.Machine]:
+    """The solver, on rows first and then on the whole matrix where many rows turn out to be needed; several machines by
+    workers, where there are any."""
+    if values.workers is not None and len(machines) > 1:
+        return values.workers.solve(machines, aim, limit)
     most = values.rows_before_matrix()
     smo.solve(values.rows, machines, aim, limit, values.n_threads, tick, most)
     if most is not None and values.rows.n_computed >= most and any(machine.unfinished for machine in machines):
         values.use_matrix()
         smo.solve(values.rows, machines, aim, limit, values.n_threads, tick)
+    return machines
 
 
 def _refresh(values: KernelValues, problems: list[Problem], machines: list[smo.Machine]) -> None:

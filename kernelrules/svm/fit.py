@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelrules import check, kernels
+from kernelrules import check, kernels, parallel
 from kernelrules.kernels.values import resolve
 from kernelrules.results import SVMModel
 from kernelrules.svm import dual
@@ -39,6 +39,7 @@ def svc(
     executor: Any = None,
     n_threads: int | None = None,
     callback: Any = None,
+    progress: bool = False,
 ) -> SVMModel:
     """A support vector classifier: soft margin with cost C, hard margin (C infinite), or nu.
 
@@ -72,11 +73,14 @@ def svc(
     warm_start : SVMModel, optional
         A model of the same kind on the same data, or on its first rows: where to start.
     executor : concurrent.futures.Executor, optional
-        Fits the machines of more than two classes, each a task.
+        Fits the machines of more than two classes, each a task: the same model, bit for bit. Tasks use one thread
+        unless `n_threads` says otherwise, and `cache_mb` is the memory of each.
     n_threads : int, optional
         Default: the cores that the process may use. The result does not depend on it.
     callback : callable, optional
         Called with a `Progress` several times a second; what it raises ends the fit.
+    progress : bool
+        Whether to show a bar, by tqdm.
 
     Returns
     -------
@@ -104,7 +108,7 @@ def svc(
     >>> model.certificate.converged
     True
     """
-    settings = Settings(tol, max_iter, cache_mb, n_threads, callback, executor)
+    settings = Settings(tol, max_iter, cache_mb, n_threads, parallel.ticker(callback, "svm", progress), executor)
     C = cost(C)
     nu = None if nu is None else fraction(nu)
     if multiclass not in ("ovo", "ovr"):
@@ -125,6 +129,7 @@ def svc(
     machines, n_computed = fit_machines(data.x, data.kernel, splits, task, settings, earlier)
     warn_unless_converged([m.certificate for m in machines], settings.tol)
     model = data.model(kind, multiclass, machines, n_computed)
+    parallel.finish(settings.told)
     return replace(model, C=machines[0].C if nu is not None and len(machines) == 1 else (None if nu else C))
 
 
@@ -154,6 +159,7 @@ def svr(
     warm_start: SVMModel | None = None,
     n_threads: int | None = None,
     callback: Any = None,
+    progress: bool = False,
 ) -> SVMModel:
     """Support vector regression: a tube of half-width epsilon, or one as wide as nu asks for.
 
@@ -171,7 +177,7 @@ def svr(
         Half the width of the tube, at least 0. Not used with nu.
     nu : float in (0, 1], optional
         An upper bound of the share of points outside the tube.
-    kernel, sample_weight, tol, max_iter, cache_mb, warm_start, n_threads, callback : optional
+    kernel, sample_weight, tol, max_iter, cache_mb, warm_start, n_threads, callback, progress : optional
         As in `svc`.
 
     Returns
@@ -188,7 +194,7 @@ def svr(
     >>> svm.predict(model, [[0.5]]).round(1)
     array([0.5])
     """
-    settings = Settings(tol, max_iter, cache_mb, n_threads, callback)
+    settings = Settings(tol, max_iter, cache_mb, n_threads, parallel.ticker(callback, "svm", progress))
     C = check.positive(C, "C")
     epsilon = check.real(epsilon, "epsilon")
     if epsilon < 0:
@@ -222,6 +228,7 @@ def one_class(
     cache_mb: float | None = None,
     n_threads: int | None = None,
     callback: Any = None,
+    progress: bool = False,
 ) -> SVMModel:
     """The region where most of the data lie: decision values are negative outside.
 
@@ -231,7 +238,7 @@ def one_class(
         The data; the square kernel matrix for `Precomputed`.
     nu : float in (0, 1]
         An upper bound of the share of points outside, and a lower bound of that of support vectors.
-    kernel, sample_weight, tol, max_iter, cache_mb, n_threads, callback : optional
+    kernel, sample_weight, tol, max_iter, cache_mb, n_threads, callback, progress : optional
         As in `svc`.
 
     Returns
@@ -248,7 +255,7 @@ def one_class(
     >>> svm.predict(model, [[0.0, 0.0], [9.0, 9.0]])
     array([ 1, -1])
     """
-    settings = Settings(tol, max_iter, cache_mb, n_threads, callback)
+    settings = Settings(tol, max_iter, cache_mb, n_threads, parallel.ticker(callback, "svm", progress))
     nu = fraction(nu)
     x, weight, kept, n, n_features = _weighted_rows(X, sample_weight, kernel)
     return _single(x, kernel, "one_class", dual.one_class(weight, nu), settings, kept, n, n_features)[0]
@@ -270,5 +277,6 @@ def _single(
     solution = dual.solve(values, [problem], settings.tol, settings.max_iter, settings.tick)[0]
     warn_unless_converged([solution.certificate], settings.tol)
     machine = Fitted(solution.beta, solution.intercept, solution.certificate)
+    parallel.finish(settings.told)
     computed = values.rows.n_computed if values.rows.n_computed else values.n
     return build_model(x, resolved, kind, [machine], kept, n, n_features, computed), solution
