@@ -21,16 +21,19 @@ from threadpoolctl import ThreadpoolController
 
 from kernelrules import check, progress, sharing
 from kernelrules.core import machine
-from kernelrules.progress import Progress, finish, ticker
+from kernelrules.progress import Progress, ProgressWarning, air_of, reports, ticker
 
 __all__ = [
     "Progress",
+    "ProgressWarning",
     "WorkerDied",
+    "air_of",
+    "aside",
     "blas_threads",
     "enough_threads",
-    "finish",
     "in_threads",
     "n_threads_or_default",
+    "reports",
     "require_executor",
     "run",
     "ticker",
@@ -170,7 +173,7 @@ def _stoppable(given_up: threading.Event, function: Callable[..., Any], *task: A
 def _await(futures: list[Future], tick: Any, name: str) -> None:
     """Return when all are done, or raise the error of the first that failed."""
     number = {future: i + 1 for i, future in enumerate(futures)}
-    waiting, total = set(futures), len(futures)
+    waiting, total, n_done = set(futures), len(futures), 0
     while waiting:
         done, waiting = wait(waiting, timeout=_BEAT, return_when=FIRST_COMPLETED)
         for future in sorted(done, key=number.__getitem__):
@@ -187,8 +190,51 @@ def _await(futures: list[Future], tick: Any, name: str) -> None:
             if error is not None:
                 error.add_note(f"(in {which}, run by an executor)")
                 raise error
+            n_done += 1
+            if tick is not None:
+                tick(n_done, total)
+        if tick is not None and not done:
+            tick.air()
+
+
+def aside(function: Callable[..., Any], *arguments: Any, tick: Any = None) -> Any:
+    """function(*arguments) of another library's, which looks at no signals: Ctrl-C, and what a callback raises, is
+    answered meanwhile. The work goes on unheard then, as nothing can end it, and its result is thrown away.
+
+    Parameters
+    ----------
+    function : callable
+        Releases the GIL. In a thread that no signal reaches it is simply called.
+    *arguments
+        Its own.
+    tick : Ticker, optional
+        Told to breathe several times a second.
+
+    Returns
+    -------
+    object
+        What the function gives; what it raises is raised.
+
+    Examples
+    --------
+    >>> aside(pow, 2, 3)
+    8
+    """
+    if tick is None and threading.current_thread() is not threading.main_thread():
+        return function(*arguments)
+    answer: Future = Future()
+
+    def work() -> None:
+        try:
+            answer.set_result(function(*arguments))
+        except BaseException as error:
+            answer.set_exception(error)
+
+    threading.Thread(target=work, daemon=True, name="kernelrules-aside").start()
+    while not wait([answer], timeout=_BEAT).done:
         if tick is not None:
-            tick(total - len(waiting), total)
+            tick.air()
+    return answer.result()
 
 
 # ---- BLAS held to one thread, and threads of our own around it ----------------------------------------------------

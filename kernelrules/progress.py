@@ -8,14 +8,22 @@ Invariant: of what a callback hears, `done` never falls, and equals `total` in t
 
 from __future__ import annotations
 
+import functools
 import threading
+import time
+import types
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
-__all__ = ["Progress", "ProgressWarning", "Stopped", "Ticker", "finish", "stoppable", "stopper", "ticker"]
+from kernelrules import check
+
+__all__ = ["Progress", "ProgressWarning", "Stopped", "Ticker", "air_of", "reports", "stoppable", "stopper", "ticker"]
+
+
+_BEAT = 0.2  # seconds after which the same is told again
 
 
 class ProgressWarning(UserWarning):
@@ -46,26 +54,30 @@ class Progress:
 
 
 class Ticker:
-    """tick(done, total[, violation]) of one computation, for a user's callback, a bar, or both."""
+    """tick(done, total[, violation]) of one computation, for a callback, a bar, or both."""
 
-    def __init__(self, callback: Callable[[Progress], Any] | None, what: str, progress: bool = False) -> None:
-        self.callback, self.what = callback, what
+    def __init__(self, callback: Callable[[Progress], Any] | None, what: str, bar: Any = None) -> None:
+        if callback is not None and not callable(callback):
+            raise TypeError(f"callback must be callable, got {callback!r}")
+        self.callback, self.what, self.bar = callback, what, bar
         self.before = 0  # pieces of the parts that are over
-        self.part = (0, 0)  # done and total of the part under way
+        self.part = (0, 1)  # done and total of the part under way
         self.violation: float | None = None
+        self.last = time.monotonic()
         self.told: Progress | None = None
-        self.bar = _bar(what) if progress else None
 
     def __call__(self, done: int, total: int, violation: float | None = None) -> None:
-        """Tell of a part: `done` of its `total` pieces. Fewer than before, or another total, is another part."""
-        if done < self.part[0] or total != self.part[1]:
+        """Tell of a part: `done` of its `total` pieces. Fewer than before: another part has begun."""
+        if done < self.part[0]:
             self.before += self.part[0]
         self.part, self.violation = (done, total), violation
-        self.air()
+        self._tell(Progress(self.what, self.before + done, self.before + total, violation))
 
     def air(self) -> None:
-        """Tell the same again: a place where a callback can end the computation."""
-        self._tell(Progress(self.what, self.before + self.part[0], self.before + self.part[1], self.violation))
+        """Tell the same again, now and then: a place where a callback can end the computation."""
+        if time.monotonic() - self.last > _BEAT:
+            done, total = self.part
+            self._tell(Progress(self.what, self.before + done, self.before + total, self.violation))
 
     def inner(self, progress: Progress) -> None:
         """The callback of a part that is itself a computation."""
@@ -76,32 +88,22 @@ class Ticker:
         self.air()
 
     def finish(self) -> None:
-        """The computation is over: all that was to be done is done."""
-        done = self.before + self.part[0] if self.told is None or self.told.violation is not None else self.told.total
-        last = Progress(self.what, max(done, 1), max(done, 1), self.violation)
-        if self.told is None or self.told.done < self.told.total:
-            self._tell(last)
-        self.close()
-
-    def close(self) -> None:
-        """The bar stays as it is."""
-        if self.bar is not None:
-            self.bar.close()
+        """The computation is over. A solver had a limit to go to; it is done with less."""
+        told = self.told or Progress(self.what, 0, 1)
+        if told.done < told.total:
+            end = max(told.done, 1) if told.violation is not None else told.total
+            self._tell(Progress(self.what, end, end, told.violation))
 
     def _tell(self, progress: Progress) -> None:
-        self.told = progress
+        self.told, self.last = progress, time.monotonic()
         if self.bar is not None:
-            self.bar.total = progress.total if progress.violation is None else None
+            self.bar.total = progress.total if progress.violation is None or progress.fraction == 1 else None
             self.bar.n = progress.done
             if progress.violation is not None:
                 self.bar.set_postfix_str(f"violation {progress.violation:.2g}", refresh=False)
             self.bar.update(0)
         if self.callback is not None:
-            try:
-                self.callback(progress)
-            except BaseException:
-                self.close()
-                raise
+            self.callback(progress)
 
 
 def _bar(what: str) -> Any:
@@ -112,50 +114,85 @@ def _bar(what: str) -> Any:
         warnings.warn(
             "progress=True draws its bar with tqdm, which is not installed: pip install kernelrules[progress]",
             ProgressWarning,
-            stacklevel=5,
+            stacklevel=check.level_of_caller(),
         )
         return None
-    return tqdm(desc=what, total=None, leave=True)
+    return tqdm(desc=what)
 
 
-def ticker(callback: Callable[[Progress], Any] | None, what: str, progress: bool = False) -> Any:
-    """What the core calls as tick(done, total[, violation]): None, where nobody listens.
+def ticker(callback: Callable[[Progress], Any] | None, what: str) -> Any:
+    """What the core calls as tick(done, total[, violation]), made of a user's callback(progress).
+
+    None where nobody listens; in a task of a thread, a function that ends it when it is given up.
+    """
+    return stopper() if callback is None else Ticker(callback, what)
+
+
+def air_of(tick: Any) -> Any:
+    """A tick for a part whose pieces are not counted, or None."""
+    return None if tick is None else lambda *_: tick.air()
+
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def reports(what: str) -> Callable[[_Function], _Function]:
+    """Make a function that takes a callback tell its end, too, and show a bar where `progress` is true.
 
     Parameters
     ----------
-    callback : callable or None
-        The user's, of a `Progress`.
     what : str
-        The name of the computation.
-    progress : bool
-        Whether to show a bar. `finish` closes it.
+        The name of the computation, in what a callback is told.
 
     Returns
     -------
-    Ticker or None
-        A function that ends a task, in a thread whose tasks can be stopped.
+    decorator
+        For functions with the arguments `callback` and `progress`. They need not look at the latter.
 
     Examples
     --------
-    >>> tick = ticker(print, "demo")
-    >>> tick(1, 2)
-    Progress(what='demo', done=1, total=2, violation=None)
-    >>> finish(tick)
-    Progress(what='demo', done=2, total=2, violation=None)
+    >>> @reports("demo")
+    ... def double(x, *, callback=None, progress=False):
+    ...     ticker(callback, "inside")(1, 3)
+    ...     return 2 * x
+    >>> double(4, callback=print)
+    Progress(what='demo', done=1, total=3, violation=None)
+    Progress(what='demo', done=3, total=3, violation=None)
+    8
     """
-    if callback is not None and not callable(callback):
-        raise TypeError(f"callback must be callable, got {callback!r}")
+
+    def decorate(function: _Function) -> _Function:
+        def told(*arguments: Any, callback: Any = None, progress: Any = False, **options: Any) -> Any:
+            if callback is None and progress is False:
+                return function(*arguments, **options)
+            return tell(function, what, arguments, options, callback, progress)
+
+        # With the function's own globals: doctest takes a function for one of the module that it sees.
+        same = types.FunctionType(
+            told.__code__, function.__globals__, function.__name__, told.__defaults__, told.__closure__
+        )
+        same.__kwdefaults__ = told.__kwdefaults__
+        return functools.update_wrapper(same, function)
+
+    tell = _tell
+    return decorate
+
+
+def _tell(
+    function: Callable[..., Any], what: str, arguments: tuple, options: dict, callback: Any, progress: Any
+) -> Any:
+    """The function's result; its callback is heard through a ticker that sees to the end."""
     if progress is not True and progress is not False:
         raise TypeError(f"progress must be True or False, got {progress!r}")
-    if callback is None and not progress:
-        return stopper()
-    return Ticker(callback, what, progress)
-
-
-def finish(tick: Any) -> None:
-    """The end of a computation that had this tick, or None."""
-    if isinstance(tick, Ticker):
+    tick = Ticker(callback, what)
+    tick.bar = _bar(what) if progress else None
+    try:
+        result = function(*arguments, callback=tick.inner, **options)
         tick.finish()
+        return result
+    finally:
+        if tick.bar is not None:
+            tick.bar.close()
 
 
 # ---- tasks in threads, which no signal reaches --------------------------------------------------------------------

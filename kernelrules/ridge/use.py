@@ -57,7 +57,10 @@ def problem_of(fit: RidgeFit, n_threads: int | None, callback: Any = None, what:
     )  # fmt: skip
 
 
-def predict(fit: RidgeFit, X: Any, *, n_threads: int | None = None, callback: Any = None) -> np.ndarray:
+@parallel.reports("predict")
+def predict(
+    fit: RidgeFit, X: Any, *, n_threads: int | None = None, callback: Any = None, progress: bool = False
+) -> np.ndarray:
     """Values f(x) = Σ αᵢ k(xᵢ, x) + intercept, in float64.
 
     Parameters
@@ -70,6 +73,8 @@ def predict(fit: RidgeFit, X: Any, *, n_threads: int | None = None, callback: An
         Default: the cores that the process may use.
     callback : callable, optional
         Told of progress.
+    progress : bool
+        Whether to show a bar, by tqdm.
 
     Returns
     -------
@@ -177,8 +182,15 @@ def _single_factor(fit: RidgeFit, problem: Problem) -> np.ndarray | None:
     return lower if good else None
 
 
+@parallel.reports("posterior")
 def posterior(
-    fit: RidgeFit, X: Any, *, diagonal: Any = None, n_threads: int | None = None, callback: Any = None
+    fit: RidgeFit,
+    X: Any,
+    *,
+    diagonal: Any = None,
+    n_threads: int | None = None,
+    callback: Any = None,
+    progress: bool = False,
 ) -> Posterior:
     """Mean and variance of the Gaussian process that the fit is the mean of.
 
@@ -199,6 +211,8 @@ def posterior(
         Default: the cores that the process may use.
     callback : callable, optional
         Told of progress.
+    progress : bool
+        Whether to show a bar, by tqdm.
 
     Returns
     -------
@@ -286,7 +300,10 @@ def _own_variances(fit: RidgeFit, x: Any, diagonal: Any) -> np.ndarray:
     return kernels.diagonal(plain(x.astype(np.float64)), fit.kernel)
 
 
-def log_marginal_likelihood(fit: RidgeFit, *, n_threads: int | None = None) -> float:
+@parallel.reports("likelihood")
+def log_marginal_likelihood(
+    fit: RidgeFit, *, n_threads: int | None = None, callback: Any = None, progress: bool = False
+) -> float:
     """The log probability of the targets under the Gaussian process, to choose λ and kernels by.
 
     -½ (yᵀα + log det A + n log 2π) with A = K + diag(λW/w), summed over targets. With an intercept it is the restricted
@@ -298,6 +315,10 @@ def log_marginal_likelihood(fit: RidgeFit, *, n_threads: int | None = None) -> f
         What `ridge.fit` returned.
     n_threads : int, optional
         Default: the cores that the process may use.
+    callback : callable, optional
+        Told of progress; what it raises ends the computation.
+    progress : bool
+        Whether to show a bar, by tqdm.
 
     Returns
     -------
@@ -311,5 +332,5 @@ def log_marginal_likelihood(fit: RidgeFit, *, n_threads: int | None = None) -> f
     >>> round(ridge.log_marginal_likelihood(found), 4)
     -2.7726
     """
-    problem = problem_of(_require_fit(fit), n_threads)
+    problem = problem_of(_require_fit(fit), n_threads, callback, "likelihood")
     return _process(fit, problem).likelihood()

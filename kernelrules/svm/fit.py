@@ -22,6 +22,7 @@ __all__ = ["one_class", "svc", "svr"]
 _RBF = kernels.RBF()
 
 
+@parallel.reports("svm")
 def svc(
     X: Any,
     y: Any,
@@ -108,7 +109,7 @@ def svc(
     >>> model.certificate.converged
     True
     """
-    settings = Settings(tol, max_iter, cache_mb, n_threads, parallel.ticker(callback, "svm", progress), executor)
+    settings = Settings(tol, max_iter, cache_mb, n_threads, parallel.ticker(callback, "svm"), executor)
     C = cost(C)
     nu = None if nu is None else fraction(nu)
     if multiclass not in ("ovo", "ovr"):
@@ -129,7 +130,6 @@ def svc(
     machines, n_computed = fit_machines(data.x, data.kernel, splits, task, settings, earlier)
     warn_unless_converged([m.certificate for m in machines], settings.tol)
     model = data.model(kind, multiclass, machines, n_computed)
-    parallel.finish(settings.told)
     return replace(model, C=machines[0].C if nu is not None and len(machines) == 1 else (None if nu else C))
 
 
@@ -144,6 +144,7 @@ def _weighted_rows(X: Any, sample_weight: Any, kernel: Any) -> tuple[Any, np.nda
     return x if len(kept) == n else reorder(x, kept, kernel), weight[kept], kept, n, n_features
 
 
+@parallel.reports("svm")
 def svr(
     X: Any,
     y: Any,
@@ -194,7 +195,7 @@ def svr(
     >>> svm.predict(model, [[0.5]]).round(1)
     array([0.5])
     """
-    settings = Settings(tol, max_iter, cache_mb, n_threads, parallel.ticker(callback, "svm", progress))
+    settings = Settings(tol, max_iter, cache_mb, n_threads, parallel.ticker(callback, "svm"))
     C = check.positive(C, "C")
     epsilon = check.real(epsilon, "epsilon")
     if epsilon < 0:
@@ -217,6 +218,7 @@ def svr(
     return replace(model, C=C, epsilon=width)
 
 
+@parallel.reports("svm")
 def one_class(
     X: Any,
     *,
@@ -255,7 +257,7 @@ def one_class(
     >>> svm.predict(model, [[0.0, 0.0], [9.0, 9.0]])
     array([ 1, -1])
     """
-    settings = Settings(tol, max_iter, cache_mb, n_threads, parallel.ticker(callback, "svm", progress))
+    settings = Settings(tol, max_iter, cache_mb, n_threads, parallel.ticker(callback, "svm"))
     nu = fraction(nu)
     x, weight, kept, n, n_features = _weighted_rows(X, sample_weight, kernel)
     return _single(x, kernel, "one_class", dual.one_class(weight, nu), settings, kept, n, n_features)[0]
@@ -277,6 +279,5 @@ def _single(
     solution = dual.solve(values, [problem], settings.tol, settings.max_iter, settings.tick)[0]
     warn_unless_converged([solution.certificate], settings.tol)
     machine = Fitted(solution.beta, solution.intercept, solution.certificate)
-    parallel.finish(settings.told)
     computed = values.rows.n_computed if values.rows.n_computed else values.n
     return build_model(x, resolved, kind, [machine], kept, n, n_features, computed), solution

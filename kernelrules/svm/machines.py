@@ -104,9 +104,7 @@ def fit_machines(
     if not alone and are_many_pairs(splits, x, kernel):
         return _fit_by_groups(x, kernel, splits, task, settings, starts)
     one = len(splits) == 1 and len(splits[0].points()) == n
-    if (one and settings.executor is None) or (
-        len(splits) > 1 and not alone and shares_values(x, kernel, settings)
-    ):
+    if (one and settings.executor is None) or (len(splits) > 1 and not alone and shares_values(x, kernel, settings)):
         few = needs_few_rows(x, kernel, splits, task, settings)
         values = KernelValues(x, kernel, settings.threads, settings.cache_mb, settings.tick, few=few)
         with lent(values, settings):

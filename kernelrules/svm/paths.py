@@ -41,6 +41,7 @@ def costs_of(Cs: Any) -> np.ndarray:
     return np.array(values)
 
 
+@parallel.reports("svm")
 def path(
     X: Any,
     y: Any,
@@ -83,7 +84,7 @@ def path(
     >>> [round(float(m.certificate.dual), 4) for m in models]
     [0.38, 2.8889]
     """
-    tick = parallel.ticker(callback, "svm", progress)
+    tick = parallel.ticker(callback, "svm")
     told = None if tick is None else parallel.ticker(tick.breathe, "svm")  # counted in Cs
     settings = Settings(tol, max_iter, cache_mb, n_threads, told, executor)
     costs = costs_of(Cs)
@@ -97,7 +98,6 @@ def path(
         models[place] = replace(data.model("svc", multiclass, machines, n_computed), C=float(costs[place]))
         if tick is not None:
             tick(done + 1, len(costs))
-    parallel.finish(tick)
     return tuple(models)
 
 
@@ -129,6 +129,7 @@ def _from_small_to_large(
         earlier, before = np.array([m.beta for m in machines]), task.C
 
 
+@parallel.reports("svm")
 def budget(
     X: Any,
     y: Any,
@@ -177,7 +178,7 @@ def budget(
     >>> bool(svm.slacks(model, X, y).values.sum() <= 3.0)
     True
     """
-    settings = Settings(tol, max_iter, cache_mb, n_threads, parallel.ticker(callback, "svm", progress))
+    settings = Settings(tol, max_iter, cache_mb, n_threads, parallel.ticker(callback, "svm"))
     allowed = check.real(budget, "budget")
     if allowed < 0:
         raise ValueError(f"budget must be at least 0, got {budget!r}")
@@ -189,7 +190,6 @@ def budget(
     weight = data.weight[split.points()]
     machine = _within(values, split, data.weight, weight, allowed, settings)
     warn_unless_converged([machine.certificate], settings.tol)
-    parallel.finish(settings.told)
     return replace(data.model("svc", "ovo", [machine], values.rows.n_computed or values.n), C=machine.C)
 
 

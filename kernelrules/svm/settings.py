@@ -99,7 +99,7 @@ def warn_unless_converged(certificates: Iterable[Certificate], tol: float) -> No
             f"violated by up to {largest.kkt:.3g} after {largest.iterations} iterations (gap {largest.gap:.3g}). "
             "Scale the features, or allow more with max_iter",
             ConvergenceWarning,
-            stacklevel=4,
+            stacklevel=check.level_of_caller(),
         )
 
 

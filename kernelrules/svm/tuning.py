@@ -29,6 +29,7 @@ __all__ = ["tune"]
 _RBF = kernels.RBF()
 
 
+@parallel.reports("svm")
 def tune(
     X: Any,
     y: Any,
@@ -91,7 +92,7 @@ def tune(
     >>> result.mean.shape, sorted(result.best)
     ((2, 3), ['C', 'gamma'])
     """
-    tick = parallel.ticker(callback, "svm", progress)
+    tick = parallel.ticker(callback, "svm")
     told = None if tick is None else parallel.ticker(tick.breathe, "svm")  # counted in fits, of all folds at a time
     settings = Settings(tol, max_iter, cache_mb, n_threads, told, executor)
     costs = costs_of(Cs)
@@ -125,7 +126,6 @@ def tune(
         sample_weight=sample_weight, tol=tol, max_iter=max_iter, cache_mb=cache_mb, executor=executor,
         n_threads=n_threads, callback=None if tick is None else tick.breathe,
     )  # fmt: skip
-    parallel.finish(tick)
     return TuneResult(costs, values, mean, se, errors, best, model)
 
 
