@@ -12,6 +12,7 @@ from __future__ import annotations
 import functools
 import os
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
@@ -36,6 +37,7 @@ __all__ = [
     "reports",
     "require_executor",
     "run",
+    "stream",
     "ticker",
 ]
 
@@ -170,6 +172,23 @@ def _stoppable(given_up: threading.Event, function: Callable[..., Any], *task: A
         return _opened(function, *task)
 
 
+def _result(future: Future, which: str, n_more: int) -> Any:
+    """Of a task that is done; or its error, which says where it happened."""
+    if future.cancelled():
+        raise WorkerDied(f"{which} was cancelled by the executor")
+    error = future.exception()
+    if isinstance(error, BrokenExecutor) or type(error).__name__ == "KilledWorker":  # the latter is dask's
+        left = f" and {n_more} more" if n_more else ""
+        raise WorkerDied(
+            f"a worker of the executor ended before it had answered: {which}{left} got no answer. Workers that run out "
+            f"of memory are killed like that; fewer of them, or a smaller cache_mb, may help ({error})"
+        ) from error
+    if error is not None:
+        error.add_note(f"(in {which}, run by an executor)")
+        raise error
+    return future.result()
+
+
 def _await(futures: list[Future], tick: Any, name: str) -> None:
     """Return when all are done, or raise the error of the first that failed."""
     number = {future: i + 1 for i, future in enumerate(futures)}
@@ -177,19 +196,7 @@ def _await(futures: list[Future], tick: Any, name: str) -> None:
     while waiting:
         done, waiting = wait(waiting, timeout=_BEAT, return_when=FIRST_COMPLETED)
         for future in sorted(done, key=number.__getitem__):
-            which = f"{name} {number[future]} of {total}"
-            if future.cancelled():
-                raise WorkerDied(f"{which} was cancelled by the executor")
-            error = future.exception()
-            if isinstance(error, BrokenExecutor) or type(error).__name__ == "KilledWorker":  # the latter is dask's
-                left = f" and {len(waiting)} more" if waiting else ""
-                raise WorkerDied(
-                    f"a worker of the executor ended before it had answered: {which}{left} got no answer. Workers that "
-                    f"run out of memory are killed like that; fewer of them, or a smaller cache_mb, may help ({error})"
-                ) from error
-            if error is not None:
-                error.add_note(f"(in {which}, run by an executor)")
-                raise error
+            _result(future, f"{name} {number[future]} of {total}", len(waiting))
             n_done += 1
             if tick is not None:
                 tick(n_done, total)
@@ -197,9 +204,67 @@ def _await(futures: list[Future], tick: Any, name: str) -> None:
             tick.air()
 
 
+def stream(
+    function: Callable[..., Any], tasks: Iterable[tuple], executor: Any = None, tick: Any = None, name: str = "task"
+) -> Iterator[Any]:
+    """Yield function(*task) in the order of the tasks, as `run` computes them, but only a few ahead of the reader.
+
+    Parameters
+    ----------
+    function, tasks, executor, name
+        As in `run`; tasks may be made while others run.
+    tick : Ticker, optional
+        Told to breathe while there is nothing to read.
+
+    Yields
+    ------
+    object
+        One result a task.
+
+    Examples
+    --------
+    >>> list(stream(pow, ((2, k) for k in range(3))))
+    [1, 2, 4]
+    """
+    if executor is None:
+        for i, task in enumerate(tasks):
+            try:
+                result = function(*map(sharing.opened, task))
+            except Exception as error:
+                error.add_note(f"(in {name} {i + 1})")
+                raise
+            yield result
+        return
+    require_executor(executor)
+    given_up, tasks, ahead = threading.Event(), iter(tasks), 2 * sharing.n_workers(executor)
+    first = (_stoppable, given_up) if sharing.in_this_process(executor) else (_opened,)
+    waiting: deque[Future] = deque()
+    number, more = 0, True
+    try:
+        while more or waiting:
+            while more and len(waiting) < ahead:
+                task = next(tasks, None)
+                more = task is not None
+                if more:
+                    waiting.append(executor.submit(*first, function, *task))
+            if waiting:
+                number += 1
+                while not wait([waiting[0]], timeout=_BEAT).done:
+                    if tick is not None:
+                        tick.air()
+                yield _result(waiting.popleft(), f"{name} {number}", len(waiting))
+    finally:
+        given_up.set()
+        for future in waiting:
+            future.cancel()
+
+
 def aside(function: Callable[..., Any], *arguments: Any, tick: Any = None) -> Any:
     """function(*arguments) of another library's, which looks at no signals: Ctrl-C, and what a callback raises, is
-    answered meanwhile. The work goes on unheard then, as nothing can end it, and its result is thrown away.
+    answered meanwhile.
+
+    What the call still computes is thrown away when it is done. Its thread is no daemon, so a program ends after it:
+    BLAS may hang where a process ends in the middle of a computation.
 
     Parameters
     ----------
@@ -230,8 +295,8 @@ def aside(function: Callable[..., Any], *arguments: Any, tick: Any = None) -> An
         except BaseException as error:
             answer.set_exception(error)
 
-    threading.Thread(target=work, daemon=True, name="kernelrules-aside").start()
-    while not wait([answer], timeout=_BEAT).done:
+    threading.Thread(target=work, name="kernelrules-aside").start()
+    while not wait([answer], timeout=_BEAT).done:  # not by join: interrupted, it believes that the thread has ended
         if tick is not None:
             tick.air()
     return answer.result()

@@ -9,6 +9,7 @@ Invariant: of what a callback hears, `done` never falls, and equals `total` in t
 from __future__ import annotations
 
 import functools
+import importlib
 import threading
 import time
 import types
@@ -109,7 +110,7 @@ class Ticker:
 def _bar(what: str) -> Any:
     """A bar of tqdm's, or None and a warning where tqdm is not installed."""
     try:
-        from tqdm.auto import tqdm
+        tqdm = importlib.import_module("tqdm.auto").tqdm
     except ImportError:
         warnings.warn(
             "progress=True draws its bar with tqdm, which is not installed: pip install kernelrules[progress]",

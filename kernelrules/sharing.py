@@ -21,7 +21,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Scattered", "in_this_process", "opened"]
+__all__ = ["Scattered", "carried", "in_this_process", "n_workers", "opened"]
 
 _SMALL = 1 << 16  # bytes that a task carries more cheaply than a mapping
 _ALIGNED = 64
@@ -62,6 +62,11 @@ def opened(handle: Any) -> Any:
     return handle.open() if isinstance(handle, _Mapped) else handle
 
 
+def carried(value: Any) -> Any:
+    """A handle that takes the object along, unseen: dask would look into it."""
+    return _Carried(value)
+
+
 def in_this_process(executor: Any) -> bool:
     """Whether the tasks run in threads of this process, or right here."""
     return executor is None or isinstance(executor, ThreadPoolExecutor)
@@ -74,6 +79,14 @@ def _in_local_processes(executor: Any) -> bool:
 def _dask_client(executor: Any) -> Any:
     client = getattr(executor, "_client", None)
     return client if callable(getattr(client, "scatter", None)) else None
+
+
+def n_workers(executor: Any) -> int:
+    """Tasks that run at a time, as far as that can be known."""
+    client = _dask_client(executor)
+    if client is not None:
+        return max(1, sum(client.nthreads().values()))
+    return getattr(executor, "_max_workers", None) or os.cpu_count() or 1
 
 
 class Scattered:

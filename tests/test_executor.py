@@ -2,17 +2,13 @@
 
 import dataclasses
 import multiprocessing
-import os
-import sys
-import threading
-import time
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
 import numpy as np
 import pytest
 from scipy import sparse
 
-from kernelrules import kernels, parallel, prune, sharing, svm
+from kernelrules import kernels, prune, svm
 
 KINDS = ["threads", "fork", "spawn", "loky", "dask"]
 

@@ -18,7 +18,8 @@ import numpy as np
 
 from kernelrules import check, kernels, parallel
 from kernelrules.kernels.values import ask, is_callable, plain, product, take
-from kernelrules.results import Posterior, RidgeFit
+from kernelrules.results import FeatureRidge, Posterior, RidgeFit
+from kernelrules.ridge.blocks import mapped_values
 from kernelrules.ridge.definite import factor_definite
 from kernelrules.ridge.factor import factor, solve, solve_lower
 from kernelrules.ridge.features import Features
@@ -59,14 +60,19 @@ def problem_of(fit: RidgeFit, n_threads: int | None, callback: Any = None, what:
 
 @parallel.reports("predict")
 def predict(
-    fit: RidgeFit, X: Any, *, n_threads: int | None = None, callback: Any = None, progress: bool = False
+    fit: RidgeFit | FeatureRidge,
+    X: Any,
+    *,
+    n_threads: int | None = None,
+    callback: Any = None,
+    progress: bool = False,
 ) -> np.ndarray:
     """Values f(x) = Σ αᵢ k(xᵢ, x) + intercept, in float64.
 
     Parameters
     ----------
-    fit : RidgeFit
-        What `ridge.fit` returned.
+    fit : RidgeFit or FeatureRidge
+        What `ridge.fit` or `ridge.fit_blocks` returned.
     X : array, sparse matrix or data frame, (k, p)
         Points; for `Precomputed` their kernel values against all points of the matrix that was given.
     n_threads : int, optional
@@ -88,8 +94,10 @@ def predict(
     >>> ridge.predict(found, [[10.0]]).round(4)
     array([21.])
     """
-    x = _points(_require_fit(fit), X)
     threads, tick = parallel.n_threads_or_default(n_threads), parallel.ticker(callback, "predict")
+    if isinstance(fit, FeatureRidge):
+        return mapped_values(fit, check.matrix(X), tick)
+    x = _points(_require_fit(fit), X)
     return _values(fit, x.astype(np.float64), threads, tick)
 
 
@@ -104,6 +112,8 @@ def _values(fit: RidgeFit, x: Any, threads: int, tick: Any = None) -> np.ndarray
             for start in range(0, x.shape[0], step):
                 rows = np.arange(start, min(start + step, x.shape[0]))
                 values[rows] = phi.transform(plain(take(x, rows))) @ weights
+                if tick is not None:
+                    tick(int(rows[-1]) + 1, x.shape[0])
         elif isinstance(fit.kernel, kernels.Precomputed):
             values = np.asarray(plain(x)[:, : alpha.shape[1]] @ alpha.T)
         else:
