@@ -153,7 +153,7 @@ def run(
     futures: list[Future] = []
     try:
         for task in tasks:
-            futures.append(executor.submit(*first, function, *task))
+            futures.append(_submitted(executor, *first, function, *task))
         _await(futures, tick, name)
         return [future.result() for future in futures]
     except BaseException:
@@ -161,6 +161,13 @@ def run(
         for future in futures:
             future.cancel()
         raise
+
+
+def _submitted(executor: Any, *call: Any) -> Future:
+    try:
+        return executor.submit(*call)
+    except BrokenExecutor as error:
+        raise WorkerDied(f"the executor takes no more tasks, as a worker of it has ended before: {error}") from error
 
 
 def _opened(function: Callable[..., Any], *task: Any) -> Any:
@@ -246,7 +253,7 @@ def stream(
                 task = next(tasks, None)
                 more = task is not None
                 if more:
-                    waiting.append(executor.submit(*first, function, *task))
+                    waiting.append(_submitted(executor, *first, function, *task))
             if waiting:
                 number += 1
                 while not wait([waiting[0]], timeout=_BEAT).done:

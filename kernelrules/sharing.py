@@ -21,7 +21,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Scattered", "carried", "in_this_process", "n_workers", "opened"]
+__all__ = ["Scattered", "carried", "in_this_process", "n_workers", "opened", "seen_here"]
 
 _SMALL = 1 << 16  # bytes that a task carries more cheaply than a mapping
 _ALIGNED = 64
@@ -65,6 +65,11 @@ def opened(handle: Any) -> Any:
 def carried(value: Any) -> Any:
     """A handle that takes the object along, unseen: dask would look into it."""
     return _Carried(value)
+
+
+def seen_here(handle: Any, value: Any) -> Any:
+    """The object of a handle as the workers see it, where that saves a copy of it in memory; else itself."""
+    return handle.open() if isinstance(handle, _Mapped) else value
 
 
 def in_this_process(executor: Any) -> bool:

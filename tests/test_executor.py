@@ -47,7 +47,7 @@ def _start(kind, closers):
         settings = config.set({"distributed.scheduler.allowed-failures": 0})  # a task that killed a worker has failed
         closers.append(lambda: settings.__exit__(None, None, None))
         cluster = distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, worker_dashboard_address=None
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", worker_dashboard_address=None
         )
         client = distributed.Client(cluster)
         closers.extend([cluster.close, client.close])
@@ -199,6 +199,8 @@ def test_a_worker_that_dies_is_an_error():
         with pytest.raises(parallel.WorkerDied, match=r"number \d.* got no answer") as caught:
             run(die, [(i,) for i in range(4)], executor, None, "number")
         assert caught.value.__cause__ is not None
+        with pytest.raises(parallel.WorkerDied, match="takes no more tasks"):
+            run(die, [(0,)], executor, None, "number")
         executor = _start(kind, closers)
     for close in closers:
         close()

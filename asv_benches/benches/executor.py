@@ -111,7 +111,7 @@ def executors():
 
     def dask():
         distributed = __import__("distributed")
-        cluster = distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None)
+        cluster = distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0")
         client = distributed.Client(cluster)
 
         def close():

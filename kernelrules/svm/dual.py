@@ -29,7 +29,7 @@ from kernelrules.results import Certificate
 from kernelrules.svm.settings import NEAR
 from kernelrules.svm.values import KernelValues
 
-__all__ = ["Problem", "Solution", "c_svc", "eps_svr", "nu_svc", "nu_svr", "one_class", "solve"]
+__all__ = ["Problem", "Solution", "c_svc", "eps_svr", "nu_svc", "nu_svr", "one_class", "run_alone", "solve"]
 
 _REFINEMENTS = 12  # times that a gradient is made again from float64 values before the solver gives up
 _WIDEN_AFTER = 3  # refinements after which float32 rows are suspected
@@ -235,7 +235,8 @@ def solve(
     open_ones = list(range(len(machines)))
     aim = tol * _AIM
     for attempt in range(_REFINEMENTS):
-        for m, machine in zip(open_ones, _run(values, [machines[m] for m in open_ones], aim, limit, tick), strict=True):
+        ran = _run(values, [problems[m] for m in open_ones], [machines[m] for m in open_ones], aim, limit, tick)
+        for m, machine in zip(open_ones, ran, strict=True):
             machines[m] = machine
         before = [violations[m] for m in open_ones]
         if not exact:
@@ -259,17 +260,24 @@ def solve(
     ]
 
 
-def _run(values: KernelValues, machines: list[smo.Machine], aim: float, limit: int, tick: Any) -> list[smo.Machine]:
+def _run(
+    values: KernelValues, problems: list[Problem], machines: list[smo.Machine], aim: float, limit: int, tick: Any
+) -> list[smo.Machine]:
     """The solver, on rows first and then on the whole matrix where many rows turn out to be needed; several machines by
     workers, where there are any."""
     if values.workers is not None and len(machines) > 1:
-        return values.workers.solve(machines, aim, limit)
+        return values.workers.solve(problems, machines, aim, limit)
     most = values.rows_before_matrix()
     smo.solve(values.rows, machines, aim, limit, values.n_threads, tick, most)
     if most is not None and values.rows.n_computed >= most and any(machine.unfinished for machine in machines):
         values.use_matrix()
         smo.solve(values.rows, machines, aim, limit, values.n_threads, tick)
     return machines
+
+
+def run_alone(values: KernelValues, problem: Problem, machine: smo.Machine, aim: float, limit: int, tick: Any) -> Any:
+    """A machine after its run: what a worker does with one."""
+    return _run(values, [problem], [machine], aim, limit, tick)[0]
 
 
 def _refresh(values: KernelValues, problems: list[Problem], machines: list[smo.Machine]) -> None:

@@ -112,6 +112,20 @@ class KernelValues:
         self.rows = self._find_rows(is_bounded(kernel) and self.n > _SMALL, few) if ready else None
 
     @classmethod
+    def from_source(cls, source: tuple[str, Any, np.ndarray], budget: int, n_threads: int) -> KernelValues:
+        """Rows that another process described, for the solver alone."""
+        self = cls.__new__(cls)
+        self.x = self.kernel = self.tick = self.buffer = self.squares = self._largest = self.workers = None
+        self.n, self.n_threads, self.budget = len(source[2]), n_threads, budget
+        self.given = self.patient = False
+        self.use_source(source)
+        return self
+
+    def use_source(self, source: tuple[str, Any, np.ndarray]) -> None:
+        """The same rows, from memory elsewhere."""
+        self.source, self.rows = source, rows_of(source, self.n_threads)
+
+    @classmethod
     def only_products(cls, x: Any, kernel: Any, n_threads: int) -> KernelValues:
         """For exact products, without rows."""
         return cls(x, kernel, n_threads, ready=False)

@@ -12,8 +12,9 @@ from contextlib import contextmanager
 
 from kernelrules import parallel, sharing
 from kernelrules.core import smo
+from kernelrules.svm import dual
 from kernelrules.svm.settings import Settings
-from kernelrules.svm.values import KernelValues, rows_of
+from kernelrules.svm.values import KernelValues
 
 __all__ = ["Workers", "lent"]
 
@@ -25,22 +26,28 @@ class Workers:
         self.values, self.settings, self.scatter = values, settings, scatter
         self.rows = self.handle = None
 
-    def solve(self, machines: list[smo.Machine], aim: float, limit: int) -> list[smo.Machine]:
+    def solve(
+        self, problems: list[dual.Problem], machines: list[smo.Machine], aim: float, limit: int
+    ) -> list[smo.Machine]:
         """The machines after their runs."""
-        if self.rows is not self.values.rows:  # at first, and when float64 values have taken the place of float32
-            self.rows, self.handle = self.values.rows, self.scatter(self.values.source)
-        threads = self.settings.task_threads
-        tasks = [(self.handle, machine, aim, limit, threads) for machine in machines]
+        values = self.values
+        if self.rows is not values.rows:  # at first, and when float64 values have taken the place of float32
+            self.handle = self.scatter(values.source)
+            values.use_source(sharing.seen_here(self.handle, values.source))  # one copy for this process and all others
+            self.rows = values.rows
+        common = (aim, limit, values.budget, self.settings.task_threads)
+        tasks = [(self.handle, p, m, *common) for p, m in zip(problems, machines, strict=True)]
         found = parallel.run(_solve, tasks, self.settings.executor, self.settings.tick, "machine")
         self.rows.add_computed(sum(n_computed for _, n_computed in found))
         return [machine for machine, _ in found]
 
 
-def _solve(source: tuple, machine: smo.Machine, aim: float, limit: int, n_threads: int) -> tuple[smo.Machine, int]:
-    threads = parallel.n_threads_or_default(n_threads)
-    rows = rows_of(source, threads)
-    smo.solve(rows, [machine], aim, limit, threads, parallel.ticker(None, "svm"))
-    return machine, rows.n_computed
+def _solve(
+    source: tuple, problem: dual.Problem, machine: smo.Machine, aim: float, limit: int, budget: int, n_threads: int
+) -> tuple[smo.Machine, int]:
+    values = KernelValues.from_source(source, budget, parallel.n_threads_or_default(n_threads))
+    machine = dual.run_alone(values, problem, machine, aim, limit, parallel.ticker(None, "svm"))
+    return machine, values.rows.n_computed
 
 
 @contextmanager
