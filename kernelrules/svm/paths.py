@@ -67,9 +67,11 @@ def path(
         As in `svc`.
     Cs : sequence of float
         In any order.
+    kernel, multiclass, class_weight, sample_weight, tol, max_iter, cache_mb : optional
+        As in `svc`.
     executor : concurrent.futures.Executor, optional
         Fits the machines of more than two classes, as in `svc`. Costs go in turn, as each starts from the one before.
-    kernel, multiclass, class_weight, sample_weight, tol, max_iter, cache_mb, n_threads, callback, progress : optional
+    n_threads, callback, progress : optional
         As in `svc`.
 
     Returns
