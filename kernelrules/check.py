@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import numbers
 import os
+import sys
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -105,6 +106,14 @@ class Csr:
 
     def __len__(self) -> int:
         return self.shape[0]
+
+
+def level_of_caller() -> int:
+    """The `stacklevel` by which a warning names the line outside of this package that led to it."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] == "kernelrules":
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 # ---- numbers ----------------------------------------------------------------------------------------------------
@@ -492,14 +501,14 @@ def weights(sample_weight: Any, n: int, name: str = "sample_weight") -> np.ndarr
     return array
 
 
-def counted_weights(total: float, n_rows: float, stacklevel: int = 3) -> None:
+def counted_weights(total: float, n_rows: float) -> None:
     """Warn where weights that count as numbers of rows sum to far less than the rows are: shares, most likely."""
     if total < _SHARE_OF_ROWS * n_rows:
         warnings.warn(
             f"weights count as numbers of rows here, and those of {n_rows:.10g} rows sum to {total:.3g} only: multiply "
             "them, so that they sum to the number of rows",
             WeightWarning,
-            stacklevel=stacklevel,
+            stacklevel=level_of_caller(),
         )
 
 

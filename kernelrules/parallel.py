@@ -1,7 +1,10 @@
-"""Threads, and what a long computation tells about itself.
+"""Threads, and tasks for executors.
 
 One knob, `n_threads`: None means the cores that this process may use, but no more than OpenMP is set to (so that
 OMP_NUM_THREADS and threadpoolctl are obeyed). Results never depend on it.
+
+Whatever is many independent fits goes through `run`, to any concurrent.futures.Executor. Tasks are the same with and
+without one, so results are too.
 """
 
 from __future__ import annotations
@@ -9,26 +12,36 @@ from __future__ import annotations
 import functools
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
-from kernelrules import check
+from kernelrules import check, progress, sharing
 from kernelrules.core import machine
+from kernelrules.progress import Progress, ProgressWarning, air_of, reports, ticker
 
 __all__ = [
     "Progress",
+    "ProgressWarning",
+    "WorkerDied",
+    "air_of",
+    "aside",
     "blas_threads",
     "enough_threads",
     "in_threads",
     "n_threads_or_default",
+    "reports",
+    "require_executor",
     "run",
+    "stream",
     "ticker",
 ]
+
+_BEAT = 0.2  # seconds between two looks at whether a callback wants an end, or a signal has come
 
 # GNU's OpenMP cannot start threads in a process forked from one that has used them: it would wait for ever.
 _in_forked_child = False
@@ -41,21 +54,6 @@ def _after_fork() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
-
-
-@dataclass(frozen=True)
-class Progress:
-    """How far a computation is: what callbacks are given."""
-
-    what: str
-    done: int
-    total: int
-    violation: float | None = None  # of the optimality conditions, where there are any: falls to the tolerance
-
-    @property
-    def fraction(self) -> float:
-        """Between 0 and 1."""
-        return self.done / self.total if self.total else 1.0
 
 
 def n_threads_or_default(n_threads: Any = None) -> int:
@@ -92,52 +90,223 @@ def enough_threads(n_threads: int, nanoseconds: float) -> int:
     return max(1, min(n_threads, int(nanoseconds / 50_000)))
 
 
-def ticker(callback: Callable[[Progress], Any] | None, what: str) -> Callable[..., None] | None:
-    """What the core calls as tick(done, total[, violation]), made of a user's callback(progress)."""
-    if callback is None:
-        return None
-    if not callable(callback):
-        raise TypeError(f"callback must be callable, got {callback!r}")
-
-    def tick(done: int, total: int, violation: float | None = None) -> None:
-        callback(Progress(what, done, total, violation))
-
-    return tick
+class WorkerDied(RuntimeError):
+    """A worker of an executor ended without an answer: killed, out of memory, or crashed."""
 
 
-def run(function: Callable[..., Any], tasks: list[tuple], executor: Any = None) -> list[Any]:
+def require_executor(executor: Any) -> None:
+    """Refuse what cannot be given tasks."""
+    if executor is not None and not callable(getattr(executor, "submit", None)):
+        raise TypeError(f"executor must be a concurrent.futures.Executor, got {executor!r}")
+
+
+def run(
+    function: Callable[..., Any],
+    tasks: Sequence[tuple],
+    executor: Any = None,
+    tick: Any = None,
+    name: str = "task",
+) -> list[Any]:
     """[function(*task) for task in tasks], by an executor where one is given.
+
+    The first error ends it: tasks that have not begun are cancelled, those in threads of this process stop at their
+    next tick, and others run to their end unheard. Ctrl-C does the same.
 
     Parameters
     ----------
     function : callable
         At the top level of a module, so that other processes can import it.
     tasks : list of tuple
-        Its arguments.
+        Its arguments. Handles that `sharing.Scattered` gave are opened where the task runs.
     executor : concurrent.futures.Executor, optional
-        Any: a thread or process pool, dask's `client.get_executor()`, mpi4py's. It is not shut down.
+        Any: a thread or process pool, loky's, dask's `client.get_executor()`, mpi4py's. It is not shut down.
+    tick : callable or None
+        Told of the number of tasks that are done.
+    name : str
+        Of a task, for errors.
 
     Returns
     -------
     list
         In the order of the tasks.
 
+    Raises
+    ------
+    WorkerDied
+        If a worker ended before its task.
+
     Examples
     --------
     >>> run(pow, [(2, 3), (3, 2)])
     [8, 9]
     """
+    require_executor(executor)
     if executor is None:
-        return [function(*task) for task in tasks]
-    if not callable(getattr(executor, "submit", None)):
-        raise TypeError(f"executor must be a concurrent.futures.Executor, got {executor!r}")
-    futures = [executor.submit(function, *task) for task in tasks]
+        results = []
+        for i, task in enumerate(tasks):
+            results.append(function(*map(sharing.opened, task)))
+            if tick is not None:
+                tick(i + 1, len(tasks))
+        return results
+    given_up = threading.Event()
+    first = (_stoppable, given_up) if sharing.in_this_process(executor) else (_opened,)
+    futures: list[Future] = []
     try:
+        for task in tasks:
+            futures.append(_submitted(executor, *first, function, *task))
+        _await(futures, tick, name)
         return [future.result() for future in futures]
     except BaseException:
+        given_up.set()
         for future in futures:
             future.cancel()
         raise
+
+
+def _submitted(executor: Any, *call: Any) -> Future:
+    try:
+        return executor.submit(*call)
+    except BrokenExecutor as error:
+        raise WorkerDied(f"the executor takes no more tasks, as a worker of it has ended before: {error}") from error
+
+
+def _opened(function: Callable[..., Any], *task: Any) -> Any:
+    return function(*map(sharing.opened, task))
+
+
+def _stoppable(given_up: threading.Event, function: Callable[..., Any], *task: Any) -> Any:
+    with progress.stoppable(given_up):
+        return _opened(function, *task)
+
+
+def _result(future: Future, which: str, n_more: int) -> Any:
+    """Of a task that is done; or its error, which says where it happened."""
+    if future.cancelled():
+        raise WorkerDied(f"{which} was cancelled by the executor")
+    error = future.exception()
+    if isinstance(error, BrokenExecutor) or type(error).__name__ == "KilledWorker":  # the latter is dask's
+        left = f" and {n_more} more" if n_more else ""
+        raise WorkerDied(
+            f"a worker of the executor ended before it had answered: {which}{left} got no answer. Workers that run out "
+            f"of memory are killed like that; fewer of them, or a smaller cache_mb, may help ({error})"
+        ) from error
+    if error is not None:
+        error.add_note(f"(in {which}, run by an executor)")
+        raise error
+    return future.result()
+
+
+def _await(futures: list[Future], tick: Any, name: str) -> None:
+    """Return when all are done, or raise the error of the first that failed."""
+    number = {future: i + 1 for i, future in enumerate(futures)}
+    waiting, total, n_done = set(futures), len(futures), 0
+    while waiting:
+        done, waiting = wait(waiting, timeout=_BEAT, return_when=FIRST_COMPLETED)
+        for future in sorted(done, key=number.__getitem__):
+            _result(future, f"{name} {number[future]} of {total}", len(waiting))
+            n_done += 1
+            if tick is not None:
+                tick(n_done, total)
+        if tick is not None and not done:
+            tick.air()
+
+
+def stream(
+    function: Callable[..., Any], tasks: Iterable[tuple], executor: Any = None, tick: Any = None, name: str = "task"
+) -> Iterator[Any]:
+    """Yield function(*task) in the order of the tasks, as `run` computes them, but only a few ahead of the reader.
+
+    Parameters
+    ----------
+    function, tasks, executor, name
+        As in `run`; tasks may be made while others run.
+    tick : Ticker, optional
+        Told to breathe while there is nothing to read.
+
+    Yields
+    ------
+    object
+        One result a task.
+
+    Examples
+    --------
+    >>> list(stream(pow, ((2, k) for k in range(3))))
+    [1, 2, 4]
+    """
+    if executor is None:
+        for i, task in enumerate(tasks):
+            try:
+                result = function(*map(sharing.opened, task))
+            except Exception as error:
+                error.add_note(f"(in {name} {i + 1})")
+                raise
+            yield result
+        return
+    require_executor(executor)
+    given_up, tasks, ahead = threading.Event(), iter(tasks), 2 * sharing.n_workers(executor)
+    first = (_stoppable, given_up) if sharing.in_this_process(executor) else (_opened,)
+    waiting: deque[Future] = deque()
+    number, more = 0, True
+    try:
+        while more or waiting:
+            while more and len(waiting) < ahead:
+                task = next(tasks, None)
+                more = task is not None
+                if more:
+                    waiting.append(_submitted(executor, *first, function, *task))
+            if waiting:
+                number += 1
+                while not wait([waiting[0]], timeout=_BEAT).done:
+                    if tick is not None:
+                        tick.air()
+                yield _result(waiting.popleft(), f"{name} {number}", len(waiting))
+    finally:
+        given_up.set()
+        for future in waiting:
+            future.cancel()
+
+
+def aside(function: Callable[..., Any], *arguments: Any, tick: Any = None) -> Any:
+    """function(*arguments) of another library's, which looks at no signals: Ctrl-C, and what a callback raises, is
+    answered meanwhile.
+
+    What the call still computes is thrown away when it is done. Its thread is no daemon, so a program ends after it:
+    BLAS may hang where a process ends in the middle of a computation.
+
+    Parameters
+    ----------
+    function : callable
+        Releases the GIL. In a thread that no signal reaches it is simply called.
+    *arguments
+        Its own.
+    tick : Ticker, optional
+        Told to breathe several times a second.
+
+    Returns
+    -------
+    object
+        What the function gives; what it raises is raised.
+
+    Examples
+    --------
+    >>> aside(pow, 2, 3)
+    8
+    """
+    if tick is None and threading.current_thread() is not threading.main_thread():
+        return function(*arguments)
+    answer: Future = Future()
+
+    def work() -> None:
+        try:
+            answer.set_result(function(*arguments))
+        except BaseException as error:
+            answer.set_exception(error)
+
+    threading.Thread(target=work, name="kernelrules-aside").start()
+    while not wait([answer], timeout=_BEAT).done:  # not by join: interrupted, it believes that the thread has ended
+        if tick is not None:
+            tick.air()
+    return answer.result()
 
 
 # ---- BLAS held to one thread, and threads of our own around it ----------------------------------------------------

@@ -19,6 +19,7 @@ PACKAGE = Path(kernelrules.__file__).parent
 LAYERS = [
     {"core"},
     {"check", "results", "datasets"},
+    {"progress", "sharing"},
     {"parallel"},
     {"kernels", "losses", "selection", "ties"},
     {"ridge", "graph", "erm", "svm", "tree"},

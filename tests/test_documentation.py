@@ -41,7 +41,7 @@ def test_there_are_examples():
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda p: p.stem)
 def test_examples_run(path):
-    for optional in ("numba", "cffi"):
+    for optional in ("numba", "cffi", "dask"):
         if optional in path.stem:
             pytest.importorskip(optional)
     runpy.run_path(str(path), run_name="__main__")

@@ -53,8 +53,16 @@ def rademacher(trace: float, n: int, a: float) -> float:
     return not_negative(a, "a") * (math.sqrt(not_negative(trace, "trace")) / n)
 
 
+@parallel.reports("rademacher")
 def rademacher_monte_carlo(
-    K: Any, a: float, n_draws: int = 1000, rng: Any = None, *, n_threads: int | None = None, callback: Any = None
+    K: Any,
+    a: float,
+    n_draws: int = 1000,
+    rng: Any = None,
+    *,
+    n_threads: int | None = None,
+    callback: Any = None,
+    progress: bool = False,
 ) -> Estimate:
     """The Rademacher complexity of {f : ‖f‖ ≤ a} by random signs: the mean of (a/n) √(σᵀKσ).
 
@@ -76,6 +84,8 @@ def rademacher_monte_carlo(
         Default: the cores that the process may use. The result does not depend on it.
     callback : callable, optional
         Told of progress.
+    progress : bool
+        Whether to show a bar, by tqdm.
 
     Returns
     -------
@@ -235,6 +245,7 @@ def margin_bound(
     return Bound(empirical, 2 * rademacher(trace, n, a) / gamma, deviation, eta, n, about)
 
 
+@parallel.reports("bound")
 def of_model(
     model: Any,
     X: Any,
@@ -244,6 +255,8 @@ def of_model(
     eta: float = 0.05,
     unit: float = 1.0,
     n_threads: int | None = None,
+    callback: Any = None,
+    progress: bool = False,
 ) -> Bound:
     """The margin bound of a support vector classifier or an `erm.fit`, of two classes.
 
@@ -262,6 +275,10 @@ def of_model(
         As in `margin_bound`.
     n_threads : int, optional
         Default: the cores that the process may use.
+    callback : callable, optional
+        Told of progress; what it raises ends the computation.
+    progress : bool
+        Whether to show a bar, by tqdm.
 
     Returns
     -------
@@ -287,7 +304,7 @@ def of_model(
     signs = np.where(classes[codes] == model.classes[1], 1.0, -1.0)
     trace = _trace(x, model.kernel)
     decide = svm.decision if isinstance(model, SVMModel) else erm.decision
-    values = decide(model, X, n_threads=n_threads)
+    values = decide(model, X, n_threads=n_threads, callback=callback)
     if isinstance(model.kernel, kernels.Precomputed):
         _require_same_points(model, x, values - intercept, norm)
     if intercept != 0:

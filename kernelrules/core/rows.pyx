@@ -322,6 +322,10 @@ cdef class KernelRows:
         """Rows computed so far."""
         return self.store.n_computed
 
+    def add_computed(self, Py_ssize_t n_rows):
+        """Count rows that another process computed of the same kernel."""
+        self.store.n_computed += n_rows
+
     def set_threads(self, int n_threads):
         """Use so many threads from now on."""
         self.store.n_threads = n_threads

@@ -14,7 +14,9 @@ from kernelrules.core.gram cimport better_step
 from kernelrules.core.rows cimport CACHED, PRODUCTS, KernelRows, Segment, Store
 from kernelrules.core.simd cimport pick
 from kernelrules.core.status cimport NO_MEMORY, OK
-from kernelrules.core.steps cimport FAILED, GROUPS, MORE, PAUSED, STALLED, Best, Dual, scan_all, set_masks
+from kernelrules.core.steps cimport (
+    FAILED, GROUPS, MORE, PAUSED, STALLED, Best, Dual, Outcome, scan_all, set_masks,
+)
 from kernelrules.core.working_set cimport SMALL, Work, advance, free_work, start_work, unshrink
 
 from time import perf_counter
@@ -57,6 +59,17 @@ cdef class Machine:
         self.kept = (lower, upper, a, gradient, masks, storage)
         set_masks(&self.dual)
 
+    def __reduce__(self):
+        """For a solver in another process: the problem and how far it is."""
+        cdef const Segment *at
+        segments = []
+        for s in range(self.dual.n_segments):
+            at = &self.dual.segments[s]
+            segments.append((at.start, at.n, at.point, at.group))
+        state = self.dual.n_steps, self.dual.violation, <int> self.dual.outcome
+        lower, upper = self.kept[0].base, self.kept[1].base
+        return resumed, (segments, lower, upper, self.a, self.gradient, self.dual.kink, state)
+
     @property
     def n_steps(self):
         """Steps taken so far."""
@@ -92,6 +105,14 @@ cdef class Machine:
         cdef double example = 0
         scan_all(&self.dual, pick(0, &example), <const double *> NULL, <const double *> NULL, 0.0, best)
         return self.dual.violation
+
+
+def resumed(segments, lower, upper, a, gradient, kink, state):
+    """A machine as another process left it. What comes over a network may be read-only."""
+    cdef Machine machine = Machine(segments, lower, upper, a.copy(), gradient.copy(), kink)
+    machine.dual.n_steps, machine.dual.violation = state[0], state[1]
+    machine.dual.outcome = <Outcome> <int> state[2]
+    return machine
 
 
 cdef struct Job:

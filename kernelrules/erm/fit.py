@@ -8,13 +8,14 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from kernelrules import check, kernels, losses, parallel
+from kernelrules import check, kernels, losses, parallel, sharing
 from kernelrules.erm.newton import Problem, Solution, minimise, relative
-from kernelrules.erm.systems import Features, system_of
+from kernelrules.erm.systems import Features, system_from, system_of
 from kernelrules.kernels.values import plain, resolve, take
 from kernelrules.results import Certificate, ErmFit
 
@@ -29,6 +30,7 @@ class ConvergenceWarning(UserWarning):
     """The fit stopped before its gap was small enough; the certificate says how good the answer is."""
 
 
+@parallel.reports("erm")
 def fit(
     X: Any,
     y: Any,
@@ -40,14 +42,17 @@ def fit(
     intercept: bool = False,
     tol: float = 1e-8,
     max_iter: int | None = None,
+    executor: Any = None,
     n_threads: int | None = None,
     callback: Any = None,
+    progress: bool = False,
 ) -> ErmFit:
     """Minimise (1/W) Σ wᵢ L(yᵢ f(xᵢ)) + λ‖f‖² by Newton's method, to a duality gap.
 
     f is in the space of the kernel, with yᵢ = ±1, W the sum of the weights; a row of weight 2 is one that is there
-    twice. More than two classes are fitted one against the rest. Memory: two n × n matrices in float64; where the
-    kernel has at most n explicit features (Linear, Polynomial), those and two p × p matrices.
+    twice. More than two classes are fitted one against the rest. Memory: two n × n matrices in float64, or three
+    for more than two classes; where the kernel has at most n explicit features (Linear, Polynomial), those and two
+    p × p matrices.
 
     Parameters
     ----------
@@ -70,10 +75,15 @@ def fit(
         The gap relative to the objective at which the fit ends.
     max_iter : int, optional
         Most Newton steps of a machine; default 200. They are seldom more than 20.
+    executor : concurrent.futures.Executor, optional
+        Fits the machines of more than two classes but the first, each a task: the same fit, bit for bit. Tasks use one
+        thread unless `n_threads` says otherwise.
     n_threads : int, optional
         Default: the cores that the process may use. The result does not depend on it.
     callback : callable, optional
         Called with a `Progress` several times a second; what it raises ends the fit.
+    progress : bool
+        Whether to show a bar, by tqdm.
 
     Returns
     -------
@@ -110,6 +120,7 @@ def fit(
     if not isinstance(intercept, (bool, np.bool_)):
         raise TypeError(f"intercept must be True or False, got {intercept!r}")
     threads, tick = parallel.n_threads_or_default(n_threads), parallel.ticker(callback, "erm")
+    parallel.require_executor(executor)
     x = check.matrix(X)
     n = x.shape[0]
     if n == 0:
@@ -130,18 +141,46 @@ def fit(
     clock = _Clock(tick, steps * (1 if len(classes) == 2 else len(classes)))
     with parallel.blas_threads(1):
         system = system_of(data, resolved, threads, clock.air, callback)
-        positives = [1] if len(classes) == 2 else range(len(classes))
-        solutions = []
-        for positive in positives:
-            problem = Problem(system, chosen, lam, np.where(codes == positive, 1.0, -1.0), share, bool(intercept))
-            solutions.append(minimise(problem, tol, steps, clock.report))
-            clock.begin(len(solutions) * steps)
+        first = 1 if len(classes) == 2 else 0
+        problem = Problem(system, chosen, lam, np.where(codes == first, 1.0, -1.0), share, bool(intercept))
+        solutions = [minimise(problem, tol, steps, clock.report)]
+        system.settle()
+        if len(classes) > 2 and executor is not None:
+            others = [np.where(codes == positive, 1.0, -1.0) for positive in range(1, len(classes))]
+            solutions += _by_executor(problem, others, tol, steps, executor, n_threads, tick)
+        elif len(classes) > 2:
+            for positive in range(1, len(classes)):
+                clock.begin(positive * steps)
+                system.begin()
+                signs = np.where(codes == positive, 1.0, -1.0)
+                solutions.append(minimise(replace(problem, y=signs), tol, steps, clock.report))
     _warn_unless_converged([s.certificate for s in solutions], tol)
     alpha = np.zeros((len(solutions), n))
     by_weights = isinstance(system, Features)
     alpha[:, kept] = [s.a if by_weights else s.theta for s in solutions]
     weights = np.array([s.theta for s in solutions]) if by_weights else None
     return _model(x, resolved, chosen, lam, classes, alpha, weights, solutions)
+
+
+def _by_executor(
+    problem: Problem, others: list[np.ndarray], tol: float, steps: int, executor: Any, n_threads: int | None, tick: Any
+) -> list[Solution]:
+    """The problem with other signs."""
+    threads = 1 if n_threads is None else n_threads
+    with sharing.Scattered(executor) as scatter:
+        shared, bare = scatter((problem.system.shared(), problem.share)), replace(problem, system=None, share=None)
+        tasks = [(shared, replace(bare, y=signs), tol, steps, threads) for signs in others]
+        return parallel.run(_solved, tasks, executor, tick, "machine")
+
+
+def _solved(shared: tuple, bare: Problem, tol: float, steps: int, n_threads: int) -> Solution:
+    """One machine; what an executor is given."""
+    parts, share = shared
+    clock = _Clock(parallel.ticker(None, "erm"), steps)
+    with parallel.blas_threads(1):
+        system = system_from(parts, parallel.n_threads_or_default(n_threads), clock.air)
+        system.begin()
+        return minimise(replace(bare, system=system, share=share), tol, steps, clock.report)
 
 
 def _model(
@@ -248,5 +287,5 @@ def _warn_unless_converged(certificates: Iterable[Certificate], tol: float) -> N
             f"{relative(worst.gap, worst.primal):.3g} after {worst.iterations} steps. Scale the features, take a "
             "larger lam, or allow more with max_iter",
             ConvergenceWarning,
-            stacklevel=3,
+            stacklevel=check.level_of_caller(),
         )

@@ -26,7 +26,7 @@ from kernelrules import check, kernels, parallel
 from kernelrules.core import cholesky
 from kernelrules.kernels.values import ask, is_callable, plain, require_symmetric
 
-__all__ = ["Dense", "Features", "Gradient", "System", "system_of"]
+__all__ = ["Dense", "Features", "Gradient", "System", "system_from", "system_of"]
 
 _BLOCK = 128  # rows of a matrix made at a time
 _PRODUCTS = 100  # a factorisation of n × n costs as much as n over this many products and solutions
@@ -76,6 +76,16 @@ class System:
 
     def __init__(self, n: int, n_threads: int, air: Callable[[], None]) -> None:
         self.n, self.n_threads, self.air = n, n_threads, air
+
+    def shared(self) -> tuple:
+        """What `system_from` makes the same system of, in another process."""
+        raise NotImplementedError
+
+    def settle(self) -> None:
+        """Later machines all start from what is known now, in whatever order, here or elsewhere."""
+
+    def begin(self) -> None:
+        """A machine starts."""
 
     def zero(self) -> np.ndarray:
         """θ of f = 0."""
@@ -129,8 +139,27 @@ class Dense(System):
         super().__init__(len(gram), n_threads, air)
         self.gram = gram
         self._lengths = np.sqrt(np.maximum(gram.diagonal(), 0.0))  # ‖k(x, ·)‖
-        self._buffer = np.empty(self.n * self.n)
+        self._buffer: np.ndarray | None = None
         self._old: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None  # active points, roots, factor in the buffer
+        self._common = self._old  # of the first of several machines
+
+    def shared(self) -> tuple:
+        """The matrix, and the factor to start from."""
+        return "gram", self.gram, self._common
+
+    def settle(self) -> None:
+        """Keep the last factor."""
+        self._common, self._buffer = self._old, None
+
+    def begin(self) -> None:
+        """Start from the factor that was kept."""
+        self._old = self._common
+
+    def room(self) -> np.ndarray:
+        """n² numbers to work in."""
+        if self._buffer is None:
+            self._buffer = np.empty(self.n * self.n)
+        return self._buffer
 
     def zero(self) -> np.ndarray:
         """No coefficients."""
@@ -237,7 +266,7 @@ class Dense(System):
     def _matrix(self, active: np.ndarray, root: np.ndarray) -> np.ndarray:
         """I + S K S of the active points, its lower triangle, by blocks of rows."""
         m = len(active)
-        matrix = self._buffer[: m * m].reshape(m, m)
+        matrix = self.room()[: m * m].reshape(m, m)
         everyone = m == self.n
         for start in range(0, m, _BLOCK):
             stop = min(start + _BLOCK, m)
@@ -259,6 +288,10 @@ class Features(System):
         super().__init__(phi.shape[0], n_threads, air)
         self.phi, self.phi_t = phi, phi.T
         self.sparse = not isinstance(phi, np.ndarray)
+
+    def shared(self) -> tuple:
+        """The features."""
+        return "features", self.phi, None
 
     def zero(self) -> np.ndarray:
         """No coefficients."""
@@ -307,6 +340,16 @@ class Features(System):
         matrix -= np.outer(curvature.sum() * centre, centre)
         matrix[np.diag_indices(len(matrix))] += 1.0
         return matrix
+
+
+def system_from(shared: tuple, n_threads: int, air: Callable[[], None]) -> System:
+    """The system that `shared` is of."""
+    kind, data, common = shared
+    if kind == "features":
+        return Features(data, n_threads, air)
+    system = Dense(data, n_threads, air)
+    system._common = common
+    return system
 
 
 def system_of(x: Any, kernel: Any, n_threads: int, air: Callable[[], None], callback: Any) -> System:
@@ -398,7 +441,7 @@ def _require_positive(system: Dense, name: str, precision: float) -> None:
     """Refuse a matrix with an eigenvalue below 0 by more than rounding: ‖f‖² would not be a square."""
     gram, n = system.gram, system.n
     slack = 10 * n * precision * float(np.abs(gram).max(initial=0.0))
-    matrix = system._buffer.reshape(n, n)
+    matrix = system.room().reshape(n, n)
     matrix[...] = gram
     matrix[np.diag_indices(n)] += slack + np.finfo(np.float64).tiny
     if not _factored(matrix, system.n_threads, system.air):

@@ -34,7 +34,10 @@ def _decisions(fit: Any, X: Any, n_threads: int | None, callback: Any) -> np.nda
     return product(x, z, fit.kernel, fit.alpha, threads, tick) + fit.intercept
 
 
-def decision(fit: ErmFit, X: Any, *, n_threads: int | None = None, callback: Any = None) -> np.ndarray:
+@parallel.reports("decision")
+def decision(
+    fit: ErmFit, X: Any, *, n_threads: int | None = None, callback: Any = None, progress: bool = False
+) -> np.ndarray:
     """Decision values f(x) = Σ αⱼ k(x, xⱼ) + intercept.
 
     Parameters
@@ -47,6 +50,8 @@ def decision(fit: ErmFit, X: Any, *, n_threads: int | None = None, callback: Any
         Default: the cores that the process may use.
     callback : callable, optional
         Told of progress.
+    progress : bool
+        Whether to show a bar, by tqdm.
 
     Returns
     -------
@@ -64,7 +69,10 @@ def decision(fit: ErmFit, X: Any, *, n_threads: int | None = None, callback: Any
     return values[:, 0] if len(fit.alpha) == 1 else values
 
 
-def predict(fit: ErmFit, X: Any, *, n_threads: int | None = None, callback: Any = None) -> np.ndarray:
+@parallel.reports("predict")
+def predict(
+    fit: ErmFit, X: Any, *, n_threads: int | None = None, callback: Any = None, progress: bool = False
+) -> np.ndarray:
     """Labels: of two classes f(x) ≤ 0 goes to classes[0]; of more, the largest decision value counts.
 
     Parameters
@@ -77,6 +85,8 @@ def predict(fit: ErmFit, X: Any, *, n_threads: int | None = None, callback: Any 
         Default: the cores that the process may use.
     callback : callable, optional
         Told of progress.
+    progress : bool
+        Whether to show a bar, by tqdm.
 
     Returns
     -------
@@ -96,7 +106,10 @@ def predict(fit: ErmFit, X: Any, *, n_threads: int | None = None, callback: Any 
     return fit.classes[values.argmax(axis=1)]
 
 
-def predict_proba(fit: ErmFit, X: Any, *, n_threads: int | None = None, callback: Any = None) -> np.ndarray:
+@parallel.reports("predict_proba")
+def predict_proba(
+    fit: ErmFit, X: Any, *, n_threads: int | None = None, callback: Any = None, progress: bool = False
+) -> np.ndarray:
     """Probabilities of the classes under the logistic loss: 1 / (1 + exp(-f(x))).
 
     With more than two classes those of the machines, each against the rest, are divided by their sum.
@@ -111,6 +124,8 @@ def predict_proba(fit: ErmFit, X: Any, *, n_threads: int | None = None, callback
         Default: the cores that the process may use.
     callback : callable, optional
         Told of progress.
+    progress : bool
+        Whether to show a bar, by tqdm.
 
     Returns
     -------

@@ -55,6 +55,7 @@ class Unreached(ValueError):
         )
 
 
+@parallel.reports("graph")
 def fit(
     W: Any,
     y: Any,
@@ -71,6 +72,7 @@ def fit(
     max_iter: int | None = None,
     n_threads: int | None = None,
     callback: Callable[[parallel.Progress], Any] | None = None,
+    progress: bool = False,
 ) -> GraphFit:
     """Values of all points of a graph from labels of some of them.
 
@@ -110,6 +112,8 @@ def fit(
         None: as many as there are cores.
     callback : callable, optional
         Called with a `Progress` after each step of conjugate gradients.
+    progress : bool
+        Whether to show a bar, by tqdm.
 
     Returns
     -------
@@ -294,5 +298,5 @@ def _warn(certificate: Any, tol: float) -> None:
         f"{certificate.iterations} steps, the gap {certificate.gap:.3g}. Allow more with max_iter; weights of very "
         "different sizes are another cause",
         ConvergenceWarning,
-        stacklevel=3,
+        stacklevel=check.level_of_caller(),
     )

@@ -57,12 +57,14 @@ class Matrix:
         return out
 
 
-def factorise(a: sparse.csr_array) -> linalg.SuperLU:
+def _superlu(a: sparse.csc_array) -> linalg.SuperLU:
+    return linalg.splu(a, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
+
+
+def factorise(a: sparse.csr_array, tick: Any = None) -> linalg.SuperLU:
     """A sparse factorisation of a symmetric positive definite matrix: without pivots, in a symmetric order."""
     try:
-        return linalg.splu(
-            a.tocsc(), permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True}
-        )
+        return parallel.aside(_superlu, a.tocsc(), tick=tick) if a.shape[0] > _FEW else _superlu(a.tocsc())
     except RuntimeError:
         raise ValueError("the system is singular in float64: lam times the weights is too large or too small") from None
 

@@ -35,6 +35,7 @@ _TREE_ROUNDING = 1e-12  # relative: what the tree's distances may differ by from
 _TIES_COST = 2500  # a neighbour from the tree takes as long as so many pairs of tiles
 
 
+@parallel.reports("neighbours")
 def knn_graph(
     X: Any,
     k: int,
@@ -45,6 +46,7 @@ def knn_graph(
     method: str = "auto",
     n_threads: int | None = None,
     callback: Callable[[parallel.Progress], Any] | None = None,
+    progress: bool = False,
 ) -> sparse.csr_array:
     """The graph that joins each point with its k nearest neighbours.
 
@@ -72,6 +74,8 @@ def knn_graph(
         None: as many as there are cores.
     callback : callable, optional
         Called with a `Progress`.
+    progress : bool
+        Whether to show a bar, by tqdm.
 
     Returns
     -------

@@ -82,7 +82,7 @@ def solve(problem: Problem, solver: str, tol: float, max_iter: int, n_threads: i
     """Solve by factorisation ("direct"), conjugate gradients ("cg"), or whichever is faster ("auto")."""
     system = _System(problem.matrix(), problem.weight[:, None] * problem.targets, tol, n_threads)
     if solver == "direct" or (solver == "auto" and system.a.n <= _DIRECT):
-        factors = factorise(system.a.scipy())
+        factors = factorise(system.a.scipy(), tick)
         f = np.ascontiguousarray(factors.solve(system.b))
         f += factors.solve(system.a.residual(f, system.b))  # one step of refinement
         iterations = 1

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from kernelrules import check
+from kernelrules import check, parallel
 from kernelrules.core.finite import magnitude
 from kernelrules.kernels.matrix import gram, require_kernel
 from kernelrules.kernels.specs import RBF, Kernel, Laplacian, Linear, Polynomial, Precomputed
@@ -317,7 +317,7 @@ def nystroem(X: Any, kernel: Kernel = RBF(), n_components: int = 100, rng: Any =
     else:
         landmarks = chosen if isinstance(x, check.Csr) else np.array(chosen)
         between = gram(landmarks, kernel=resolved, dtype=np.float64)
-    values, vectors = linalg.eigh((between + between.T) / 2)
+    values, vectors = parallel.aside(linalg.eigh, (between + between.T) / 2)
     kept = values > values[-1] * m * np.finfo(x.dtype).eps
     if not kept.any():
         raise ValueError("the kernel matrix of the chosen points has no positive eigenvalue")

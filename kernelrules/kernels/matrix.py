@@ -20,6 +20,7 @@ __all__ = ["diagonal", "gram"]
 _DEFAULT = RBF()
 
 
+@parallel.reports("gram")
 def gram(
     X: Any,
     Z: Any = None,
@@ -29,6 +30,7 @@ def gram(
     dtype: Any = None,
     n_threads: int | None = None,
     callback: Callable[[parallel.Progress], Any] | None = None,
+    progress: bool = False,
 ) -> np.ndarray:
     """The kernel matrix of the rows of X and of Z.
 
@@ -52,6 +54,8 @@ def gram(
         Default: the cores that the process may use. The result does not depend on it.
     callback : callable, optional
         Called with a `Progress` several times a second; what it raises ends the computation.
+    progress : bool
+        Whether to show a bar, by tqdm.
 
     Returns
     -------

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from kernelrules import check, parallel, selection
+from kernelrules import check, parallel, selection, sharing
 from kernelrules import tree as trees
 from kernelrules.core import prune as core
 from kernelrules.prune._common import LOSSES, cut
@@ -32,6 +32,7 @@ __all__ = ["cross_validate"]
 _A_HAIR_MORE = 1 + 2.0**-36
 
 
+@parallel.reports("prune")
 def cross_validate(
     X: Any,
     y: Any,
@@ -46,6 +47,7 @@ def cross_validate(
     groups: Any = None,
     n_threads: int | None = None,
     callback: Any = None,
+    progress: bool = False,
     **grow: Any,
 ) -> PruneCV:
     """Grow a tree and prune it to the size that cross-validation chooses.
@@ -62,7 +64,7 @@ def cross_validate(
     rng : Generator, seed or None
         Decides the folds, and what growing draws.
     executor : concurrent.futures.Executor, optional
-        Gets a task for each fold.
+        Gets a task for each fold: the same result, bit for bit. Tasks use one thread unless `n_threads` says otherwise.
     loss : str, optional
         What the risk of the path counts, as in `cost_complexity_path`.
     measure : {"zero_one", "gini"}, optional
@@ -76,7 +78,9 @@ def cross_validate(
     n_threads : int, optional
         As in `tree.grow`.
     callback : callable, optional
-        Told of progress, in folds; not where there is an executor.
+        Told of progress, in folds.
+    progress : bool
+        Whether to show a bar, by tqdm.
     **grow : optional
         What `tree.grow` takes. Rows count in risk and error by `sample_weight`, times `class_weight`. In standard
         errors a weight is a number of rows: weights that sum to 1 give those of a single row, and rule="1se" then takes
@@ -100,9 +104,10 @@ def cross_validate(
     if rule not in ("min", "1se"):
         raise ValueError(f'rule must be "min" or "1se", got {rule!r}')
     tick = parallel.ticker(callback, "prune")
+    parallel.require_executor(executor)
     draws = check.generator(rng)
     seed = int(draws.integers(1 << 62))
-    grown = trees.grow(X, y, rng=seed, n_threads=n_threads, **grow)
+    grown = trees.grow(X, y, rng=seed, n_threads=n_threads, callback=None if tick is None else tick.breathe, **grow)
     path = cost_complexity_path(grown, loss=loss)
     measure = _measure(measure, grown)
     data = _Data(X, y, grown, grow)
@@ -114,19 +119,13 @@ def cross_validate(
         loss=path.loss,
         measure=measure,
         unit=_unit(path.risk[-1]),
-        options=options | {"n_threads": n_threads, "rng": seed},
+        options=options | {"n_threads": 1 if executor is not None and n_threads is None else n_threads, "rng": seed},
     )
-    n_folds = int(numbers.max()) + 1
-    tasks = ((trial, data.take(numbers != fold), data.take(numbers == fold)) for fold in range(n_folds))
-    if executor is None:
-        sums = []
-        for fold, task in enumerate(tasks):
-            sums.append(_held_out_sums(*task))
-            if tick is not None:
-                tick(fold + 1, n_folds)
-    else:
-        sums = parallel.run(_held_out_sums, list(tasks), executor)
-    sums = np.array(sums)
+    told = None if tick is None or executor is not None else tick.breathe  # folds are counted; a callback may end one
+    with sharing.Scattered(executor) as scatter:
+        shared = scatter((data, numbers))
+        tasks = [(shared, trial, fold, told) for fold in range(int(numbers.max()) + 1)]
+        sums = np.array(parallel.run(_held_out_sums, tasks, executor, tick, "fold"))
     weights = np.bincount(numbers, data.weight)
     error, se = (trial.unit * mean for mean in _summary(sums.sum(axis=0), weights.sum()))
     with np.errstate(divide="ignore", invalid="ignore"):  # a fold of rows of weight 0 has no error
@@ -229,11 +228,13 @@ class _Trial:
     options: dict[str, Any]  # of growing
 
 
-def _held_out_sums(trial: _Trial, train: tuple, held: tuple) -> np.ndarray:
+def _held_out_sums(shared: tuple[_Data, np.ndarray], trial: _Trial, fold: int, callback: Any) -> np.ndarray:
     """Sums over the held-out rows of loss and squared loss in units, and weight with infinite loss, (3, n_trees)."""
-    X, y, weight = train
-    grown = trees.grow(X, y, sample_weight=None if (weight == 1).all() else weight, **trial.options)
+    data, numbers = shared
+    X, y, weight = data.take(numbers != fold)
+    grown = trees.grow(X, y, sample_weight=None if (weight == 1).all() else weight, callback=callback, **trial.options)
     cuts = cost_complexity_path(grown, loss=trial.loss).cut
+    held = data.take(numbers == fold)
     X, y, weight = held
     if grown.missing == "fractional" and read_with_missing(grown, X)[1].any():
         return _sums_of_mixtures(trial, grown, cuts, held)
@@ -271,7 +272,8 @@ def _sums_of_mixtures(trial: _Trial, grown: Tree, cuts: np.ndarray, held: tuple)
             before, losses = gone, _row_losses(trial, cut(grown, gone), X, y) / trial.unit
         endless = np.isinf(losses)
         finite = np.where(endless, 0.0, losses)
-        sums[:, k] = weight @ finite, weight @ finite**2, weight @ endless
+        # Not by BLAS, whose sums depend on its threads.
+        sums[:, k] = (weight * finite).sum(), (weight * finite**2).sum(), (weight * endless).sum()
     return sums
 
 

@@ -24,8 +24,16 @@ __all__ = ["reduced_error"]
 _ROWS_AT_A_TIME, _LEAVES_AT_A_TIME = 4096, 256  # whose shares are in memory
 
 
+@parallel.reports("prune")
 def reduced_error(
-    tree: Tree, X_val: Any, y_val: Any, *, sample_weight: Any = None, n_threads: int | None = None, callback: Any = None
+    tree: Tree,
+    X_val: Any,
+    y_val: Any,
+    *,
+    sample_weight: Any = None,
+    n_threads: int | None = None,
+    callback: Any = None,
+    progress: bool = False,
 ) -> Tree:
     """The pruned tree with the least error on rows that it was not grown on, and of those the smallest.
 
@@ -46,6 +54,8 @@ def reduced_error(
         Default: the cores that the process may use.
     callback : callable, optional
         Told of progress.
+    progress : bool
+        Whether to show a bar, by tqdm.
 
     Returns
     -------

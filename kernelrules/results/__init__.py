@@ -9,7 +9,7 @@ from kernelrules.results.certificate import Certificate
 from kernelrules.results.erm import ErmFit
 from kernelrules.results.graph import GraphFit
 from kernelrules.results.prune import PruneCV, PrunePath
-from kernelrules.results.ridge import Posterior, RidgeFit, RidgePath
+from kernelrules.results.ridge import FeatureRidge, Posterior, RidgeFit, RidgePath
 from kernelrules.results.rules import Condition, Coverage, Rule, RuleList
 from kernelrules.results.svm import CalibratedSVM, Slacks, SVMModel, TuneResult
 from kernelrules.results.tree import Surrogates, Tree
@@ -22,6 +22,7 @@ __all__ = [
     "Coverage",
     "ErmFit",
     "Estimate",
+    "FeatureRidge",
     "GraphFit",
     "Posterior",
     "PruneCV",

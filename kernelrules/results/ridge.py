@@ -10,7 +10,7 @@ import numpy as np
 from kernelrules.results.certificate import Certificate
 from kernelrules.results.show import Result, counted, number, of_certificate, short, some_of, table
 
-__all__ = ["Posterior", "RidgeFit", "RidgePath"]
+__all__ = ["FeatureRidge", "Posterior", "RidgeFit", "RidgePath"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -77,6 +77,44 @@ class RidgeFit(Result):
     def _says(self) -> list[str]:
         kernel, points = short(repr(self.kernel)), counted(len(self.alpha), "point")
         return [f"form {self.form}", f"λ = {number(self.lam)}", kernel, points, of_certificate(self.certificate)]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FeatureRidge(Result):
+    """A ridge regression on features of data that came in blocks: f(x) = Φ(x)·weights + intercept.
+
+    Attributes
+    ----------
+    weights : ndarray (q,) or (q, t)
+        Of the features.
+    intercept : float or ndarray (t,)
+        The constant; 0 where none was asked for.
+    lam : float
+        λ of the objective (1/W) Σ w (f - y)² + λ‖weights‖².
+    feature_map : object or None
+        Φ; None for the columns as they are.
+    n_features : int
+        Columns that data must have.
+    n_rows : int
+        Rows of all blocks.
+    total_weight : float
+        W.
+    has_intercept : bool
+        Whether the constant was fitted.
+    certificate : Certificate
+        Of the sum over targets, from the moments of the data, which are sums in float64. kkt is the largest absolute
+        residual of weights = Φᵀα.
+    """
+
+    weights: np.ndarray
+    intercept: Any
+    lam: float
+    feature_map: Any
+    n_features: int
+    n_rows: int
+    total_weight: float
+    has_intercept: bool
+    certificate: Certificate
 
 
 @dataclass(frozen=True, eq=False, repr=False)

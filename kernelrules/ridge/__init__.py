@@ -5,9 +5,11 @@ use.py       predict, posterior               features.py   the form over explic
 paths.py     path, at                         forms.py      the forms kernel, dual and rkhs
 certify.py   primal, dual and gap at any α    conjugate.py  conjugate gradients where n² does not fit
 definite.py  what is not semi-definite        factor.py     Cholesky, LDLᵀ, LU and eigenvectors
+blocks.py    fit_blocks: data that come in blocks of rows
 """
 
-from kernelrules.results import Certificate, Posterior, RidgeFit, RidgePath
+from kernelrules.results import Certificate, FeatureRidge, Posterior, RidgeFit, RidgePath
+from kernelrules.ridge.blocks import fit_blocks
 from kernelrules.ridge.certify import ConvergenceWarning
 from kernelrules.ridge.fit import certificate, fit
 from kernelrules.ridge.paths import at, path
@@ -16,12 +18,14 @@ from kernelrules.ridge.use import log_marginal_likelihood, posterior, predict
 __all__ = [
     "Certificate",
     "ConvergenceWarning",
+    "FeatureRidge",
     "Posterior",
     "RidgeFit",
     "RidgePath",
     "at",
     "certificate",
     "fit",
+    "fit_blocks",
     "log_marginal_likelihood",
     "path",
     "posterior",

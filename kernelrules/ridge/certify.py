@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from kernelrules import check
 from kernelrules.results import Certificate
 from kernelrules.ridge.problem import Problem
 
@@ -146,6 +147,6 @@ def certified(primal: float, dual: float, gap: float, kkt: float, iterations: in
             f"the tolerance was not reached: the duality gap is {gap:.3g} at an objective of {primal:.3g} after "
             f"{iterations} iterations. A larger lam, another kernel width or (for cg) max_iter and n_components help",
             ConvergenceWarning,
-            stacklevel=4,
+            stacklevel=check.level_of_caller(),
         )
     return Certificate(primal, dual, gap, kkt, iterations, converged)

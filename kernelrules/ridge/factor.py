@@ -11,7 +11,6 @@ threads that is taken back afterwards (`parallel.blas_threads`).
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -40,29 +39,13 @@ _BLOCK = 512  # rows and columns treated together
 
 
 def interruptible(call: Callable[[], Any], n_threads: int) -> Any:
-    """call() with BLAS on that many threads, for a long one that releases Python's lock: Ctrl-C is answered at once.
+    """call() with BLAS on that many threads, for a long one that releases Python's lock: Ctrl-C is answered at once."""
 
-    What the call still computes is thrown away when it is done. Its thread is no daemon, so a program ends after it:
-    BLAS may hang where a process ends in the middle of a computation.
-    """
-    outcome: list[Any] = []
-    done = threading.Event()
+    def limited() -> Any:
+        with parallel.blas_threads(n_threads):
+            return call()
 
-    def work() -> None:
-        try:
-            with parallel.blas_threads(n_threads):
-                outcome.append((call(), None))
-        except BaseException as error:
-            outcome.append((None, error))
-        done.set()
-
-    threading.Thread(target=work).start()
-    while not done.wait(0.1):  # not by join: interrupted, it believes that the thread has ended
-        pass
-    result, error = outcome[0]
-    if error is not None:
-        raise error
-    return result
+    return parallel.aside(limited)
 
 
 # ---- Cholesky ---------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelrules import check, kernels
+from kernelrules import check, kernels, parallel
 from kernelrules.kernels.values import is_callable, plain
 from kernelrules.results import Certificate, RidgeFit
 from kernelrules.ridge import features, forms
@@ -25,6 +25,7 @@ _SMALL = 2000  # points whose kernel matrix fits anywhere
 _MATRIX_SHARE = 2  # the kernel matrix may take half of the free memory; beyond that it is not made
 
 
+@parallel.reports("ridge")
 def fit(
     X: Any,
     y: Any,
@@ -43,6 +44,7 @@ def fit(
     keep_factor: bool = False,
     n_threads: int | None = None,
     callback: Any = None,
+    progress: bool = False,
 ) -> RidgeFit:
     """Kernel ridge regression: minimise (1/W) Σ wᵢ (f(xᵢ) - yᵢ)² + λ‖f‖², with W = Σ wᵢ.
 
@@ -85,6 +87,8 @@ def fit(
         Default: the cores that the process may use.
     callback : callable, optional
         Called with a `Progress` several times a second; what it raises ends the computation.
+    progress : bool
+        Whether to show a bar, by tqdm.
 
     Returns
     -------
@@ -191,6 +195,7 @@ def build(problem: Problem, solved: Solved, form: str, solver: str) -> RidgeFit:
     )
 
 
+@parallel.reports("ridge")
 def certificate(
     X: Any,
     y: Any,
@@ -202,6 +207,8 @@ def certificate(
     intercept: bool = False,
     tol: float = 1e-8,
     n_threads: int | None = None,
+    callback: Any = None,
+    progress: bool = False,
 ) -> Certificate:
     """What any coefficients are worth: primal and dual objective, and the gap between them.
 
@@ -220,6 +227,10 @@ def certificate(
         The relative gap up to which the certificate says converged.
     n_threads : int, optional
         Default: the cores that the process may use.
+    callback : callable, optional
+        Told of progress; what it raises ends the computation.
+    progress : bool
+        Whether to show a bar, by tqdm.
 
     Returns
     -------
@@ -235,7 +246,7 @@ def certificate(
     (5.0, 0.0, 5.0)
     """
     problem = read(
-        X, y, lam, kernel, sample_weight=sample_weight, intercept=intercept, n_threads=n_threads
+        X, y, lam, kernel, sample_weight=sample_weight, intercept=intercept, n_threads=n_threads, callback=callback
     )  # fmt: skip
     tol = check.positive(tol, "tol")
     if np.ndim(alpha) != (1 if problem.flat else 2):

@@ -34,6 +34,7 @@ _CLEAR = 100.0  # times the rounding errors, from which on λ needs no eigenvalu
 _NEGATIVE = 1e-6  # of the largest eigenvalue: further below 0 is no rounding error
 
 
+@parallel.reports("ridge")
 def path(
     X: Any,
     y: Any,
@@ -45,6 +46,7 @@ def path(
     intercept: bool = False,
     n_threads: int | None = None,
     callback: Any = None,
+    progress: bool = False,
 ) -> RidgePath:
     """Ridge regression for many λ at the price of a few: one eigendecomposition, then n² operations for each λ.
 
@@ -65,6 +67,8 @@ def path(
         Default: the cores that the process may use. LAPACK finds the eigenvectors: the last digits may depend on it.
     callback : callable, optional
         Told of progress.
+    progress : bool
+        Whether to show a bar, by tqdm.
 
     Returns
     -------
@@ -267,7 +271,16 @@ def _result(
     )
 
 
-def at(path: RidgePath, i: int | None = None, *, tol: float = 1e-8, n_threads: int | None = None) -> RidgeFit:
+@parallel.reports("ridge")
+def at(
+    path: RidgePath,
+    i: int | None = None,
+    *,
+    tol: float = 1e-8,
+    n_threads: int | None = None,
+    callback: Any = None,
+    progress: bool = False,
+) -> RidgeFit:
     """The fit of one λ of a path, with its certificate.
 
     Parameters
@@ -280,6 +293,10 @@ def at(path: RidgePath, i: int | None = None, *, tol: float = 1e-8, n_threads: i
         The relative gap up to which it counts as converged.
     n_threads : int, optional
         Default: the cores that the process may use.
+    callback : callable, optional
+        Told of progress; what it raises ends the computation.
+    progress : bool
+        Whether to show a bar, by tqdm.
 
     Returns
     -------
@@ -303,7 +320,7 @@ def at(path: RidgePath, i: int | None = None, *, tol: float = 1e-8, n_threads: i
         raise ValueError(f"i must be less than {n_lams}, the number of lams, got {i}")
     problem = read(
         path.X, path.y, path.lams[place], path.kernel, sample_weight=path.sample_weight,
-        intercept=path.has_intercept, n_threads=n_threads,
+        intercept=path.has_intercept, n_threads=n_threads, callback=callback,
     )  # fmt: skip
     tol = check.positive(tol, "tol")
     if path.weights is not None:

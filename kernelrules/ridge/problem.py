@@ -135,7 +135,14 @@ class Problem:
             out[...] = ask(self.kernel, x, x)
             require_symmetric(out, "kernel(X, X)")
             return out
-        return kernels.gram(plain(x), None, self.kernel, out=out, n_threads=self.threads, callback=_callback(self.tick))
+        return kernels.gram(
+            plain(x),
+            None,
+            self.kernel,
+            out=out,
+            n_threads=self.threads,
+            callback=None if self.tick is None else self.tick.inner,
+        )
 
     def product(self, alpha: np.ndarray, single: bool = False) -> np.ndarray:
         """alpha · K, (t, n_kept), without the matrix; `single`: from float32 kernel values."""
@@ -144,14 +151,15 @@ class Problem:
                 return self._given_rows(self.kept, alpha).T.copy()
             x = self.labelled()
             x = x.astype(np.float32) if single else x
-            return symmetric_product(x, self.kernel, alpha, self.threads)
+            return symmetric_product(x, self.kernel, alpha, self.threads, parallel.air_of(self.tick))
 
     def cross(self, rows: np.ndarray, alpha: np.ndarray) -> np.ndarray:
         """k(points[rows], labelled) · alphaᵀ, (n_rows, t)."""
         with parallel.blas_threads(1):
             if self.given:
                 return self._given_rows(rows, alpha)
-            return product(take(self.points, rows), self.labelled(), self.kernel, alpha, self.threads)
+            rows_of, air = take(self.points, rows), parallel.air_of(self.tick)
+            return product(rows_of, self.labelled(), self.kernel, alpha, self.threads, air)
 
     def _given_rows(self, rows: np.ndarray, alpha: np.ndarray) -> np.ndarray:
         full = np.zeros((self.m, len(alpha)))
@@ -177,10 +185,6 @@ class Problem:
         full = np.zeros((len(alpha), self.n))
         full[:, self.kept] = alpha
         return full
-
-
-def _callback(tick: Any) -> Any:
-    return None if tick is None else lambda progress: tick(progress.done, progress.total)
 
 
 def strength(lam: Any, name: str) -> float:

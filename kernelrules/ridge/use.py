@@ -18,7 +18,8 @@ import numpy as np
 
 from kernelrules import check, kernels, parallel
 from kernelrules.kernels.values import ask, is_callable, plain, product, take
-from kernelrules.results import Posterior, RidgeFit
+from kernelrules.results import FeatureRidge, Posterior, RidgeFit
+from kernelrules.ridge.blocks import mapped_values
 from kernelrules.ridge.definite import factor_definite
 from kernelrules.ridge.factor import factor, solve, solve_lower
 from kernelrules.ridge.features import Features
@@ -57,19 +58,29 @@ def problem_of(fit: RidgeFit, n_threads: int | None, callback: Any = None, what:
     )  # fmt: skip
 
 
-def predict(fit: RidgeFit, X: Any, *, n_threads: int | None = None, callback: Any = None) -> np.ndarray:
+@parallel.reports("predict")
+def predict(
+    fit: RidgeFit | FeatureRidge,
+    X: Any,
+    *,
+    n_threads: int | None = None,
+    callback: Any = None,
+    progress: bool = False,
+) -> np.ndarray:
     """Values f(x) = Σ αᵢ k(xᵢ, x) + intercept, in float64.
 
     Parameters
     ----------
-    fit : RidgeFit
-        What `ridge.fit` returned.
+    fit : RidgeFit or FeatureRidge
+        What `ridge.fit` or `ridge.fit_blocks` returned.
     X : array, sparse matrix or data frame, (k, p)
         Points; for `Precomputed` their kernel values against all points of the matrix that was given.
     n_threads : int, optional
         Default: the cores that the process may use.
     callback : callable, optional
         Told of progress.
+    progress : bool
+        Whether to show a bar, by tqdm.
 
     Returns
     -------
@@ -83,8 +94,10 @@ def predict(fit: RidgeFit, X: Any, *, n_threads: int | None = None, callback: An
     >>> ridge.predict(found, [[10.0]]).round(4)
     array([21.])
     """
-    x = _points(_require_fit(fit), X)
     threads, tick = parallel.n_threads_or_default(n_threads), parallel.ticker(callback, "predict")
+    if isinstance(fit, FeatureRidge):
+        return mapped_values(fit, check.matrix(X), tick)
+    x = _points(_require_fit(fit), X)
     return _values(fit, x.astype(np.float64), threads, tick)
 
 
@@ -99,6 +112,8 @@ def _values(fit: RidgeFit, x: Any, threads: int, tick: Any = None) -> np.ndarray
             for start in range(0, x.shape[0], step):
                 rows = np.arange(start, min(start + step, x.shape[0]))
                 values[rows] = phi.transform(plain(take(x, rows))) @ weights
+                if tick is not None:
+                    tick(int(rows[-1]) + 1, x.shape[0])
         elif isinstance(fit.kernel, kernels.Precomputed):
             values = np.asarray(plain(x)[:, : alpha.shape[1]] @ alpha.T)
         else:
@@ -177,8 +192,15 @@ def _single_factor(fit: RidgeFit, problem: Problem) -> np.ndarray | None:
     return lower if good else None
 
 
+@parallel.reports("posterior")
 def posterior(
-    fit: RidgeFit, X: Any, *, diagonal: Any = None, n_threads: int | None = None, callback: Any = None
+    fit: RidgeFit,
+    X: Any,
+    *,
+    diagonal: Any = None,
+    n_threads: int | None = None,
+    callback: Any = None,
+    progress: bool = False,
 ) -> Posterior:
     """Mean and variance of the Gaussian process that the fit is the mean of.
 
@@ -199,6 +221,8 @@ def posterior(
         Default: the cores that the process may use.
     callback : callable, optional
         Told of progress.
+    progress : bool
+        Whether to show a bar, by tqdm.
 
     Returns
     -------
@@ -286,7 +310,10 @@ def _own_variances(fit: RidgeFit, x: Any, diagonal: Any) -> np.ndarray:
     return kernels.diagonal(plain(x.astype(np.float64)), fit.kernel)
 
 
-def log_marginal_likelihood(fit: RidgeFit, *, n_threads: int | None = None) -> float:
+@parallel.reports("likelihood")
+def log_marginal_likelihood(
+    fit: RidgeFit, *, n_threads: int | None = None, callback: Any = None, progress: bool = False
+) -> float:
     """The log probability of the targets under the Gaussian process, to choose λ and kernels by.
 
     -½ (yᵀα + log det A + n log 2π) with A = K + diag(λW/w), summed over targets. With an intercept it is the restricted
@@ -298,6 +325,10 @@ def log_marginal_likelihood(fit: RidgeFit, *, n_threads: int | None = None) -> f
         What `ridge.fit` returned.
     n_threads : int, optional
         Default: the cores that the process may use.
+    callback : callable, optional
+        Told of progress; what it raises ends the computation.
+    progress : bool
+        Whether to show a bar, by tqdm.
 
     Returns
     -------
@@ -311,5 +342,5 @@ def log_marginal_likelihood(fit: RidgeFit, *, n_threads: int | None = None) -> f
     >>> round(ridge.log_marginal_likelihood(found), 4)
     -2.7726
     """
-    problem = problem_of(_require_fit(fit), n_threads)
+    problem = problem_of(_require_fit(fit), n_threads, callback, "likelihood")
     return _process(fit, problem).likelihood()

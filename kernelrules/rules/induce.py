@@ -26,6 +26,7 @@ _NANOSECONDS = 30.0  # to sort an entry
 _N_TRIES, _MANY_ROWS = 3, 10_000  # where this is not given: so many tries, but one for more rows
 
 
+@parallel.reports("rules")
 def induce(
     X: Any,
     y: Any,
@@ -47,6 +48,7 @@ def induce(
     rng: Any = None,
     n_threads: int | None = None,
     callback: Callable[[parallel.Progress], Any] | None = None,
+    progress: bool = False,
 ) -> RuleList:
     """Learn an ordered list of rules directly from data, by RIPPER.
 
@@ -98,6 +100,8 @@ def induce(
         Default all cores that this process may use. The rules do not depend on it.
     callback : callable, optional
         Told of progress.
+    progress : bool
+        Whether to show a bar, by tqdm.
 
     Returns
     -------

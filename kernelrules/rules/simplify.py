@@ -41,6 +41,7 @@ class _Data:
         return bool((self.weights == 1).all())
 
 
+@parallel.reports("simplify")
 def simplify(
     rs: RuleList,
     X_val: Any = None,
@@ -51,6 +52,7 @@ def simplify(
     sample_weight: Any = None,
     n_threads: int | None = None,
     callback: Callable[[parallel.Progress], Any] | None = None,
+    progress: bool = False,
 ) -> RuleList:
     """Drop conditions that rules can do without, and order the rules into a decision list with a default.
 
@@ -79,6 +81,8 @@ def simplify(
         Default: the cores that the process may use.
     callback : callable, optional
         Told of progress.
+    progress : bool
+        Whether to show a bar, by tqdm.
 
     Returns
     -------

@@ -29,6 +29,7 @@ def _answers(
     return matcher.answers(x, bool(missing.any()), table, threads, tick)
 
 
+@parallel.reports("predict")
 def predict(
     rs: RuleList,
     X: Any,
@@ -36,6 +37,7 @@ def predict(
     unseen: str = "allow",
     n_threads: int | None = None,
     callback: Callable[[parallel.Progress], Any] | None = None,
+    progress: bool = False,
 ) -> np.ndarray:
     """Classes, or values of a regression: what the first rule that holds predicts, and the default where none does.
 
@@ -51,6 +53,8 @@ def predict(
         Default: the cores that the process may use.
     callback : callable, optional
         Told of progress.
+    progress : bool
+        Whether to show a bar, by tqdm.
 
     Returns
     -------
@@ -68,6 +72,7 @@ def predict(
     return _answers(rs, X, matcher_of(rs).predictions, unseen, n_threads, callback, "predict")
 
 
+@parallel.reports("predict_proba")
 def predict_proba(
     rs: RuleList,
     X: Any,
@@ -76,6 +81,7 @@ def predict_proba(
     unseen: str = "allow",
     n_threads: int | None = None,
     callback: Callable[[parallel.Progress], Any] | None = None,
+    progress: bool = False,
 ) -> np.ndarray:
     """Shares of the classes among the training rows of the rule that answers.
 
@@ -94,6 +100,8 @@ def predict_proba(
         Default: the cores that the process may use.
     callback : callable, optional
         Told of progress.
+    progress : bool
+        Whether to show a bar, by tqdm.
 
     Returns
     -------
@@ -130,6 +138,7 @@ def _shares(shares: Any, which: str) -> np.ndarray:
     return shares
 
 
+@parallel.reports("coverage")
 def coverage(
     rs: RuleList,
     X: Any,
@@ -137,6 +146,7 @@ def coverage(
     unseen: str = "allow",
     n_threads: int | None = None,
     callback: Callable[[parallel.Progress], Any] | None = None,
+    progress: bool = False,
 ) -> Coverage:
     """Which rows the rules hold for: the first that does, and each by itself.
 
@@ -152,6 +162,8 @@ def coverage(
         Default: the cores that the process may use.
     callback : callable, optional
         Told of progress.
+    progress : bool
+        Whether to show a bar, by tqdm.
 
     Returns
     -------

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelrules import check
+from kernelrules import check, parallel
 from kernelrules.results import CalibratedSVM, SVMModel
 from kernelrules.svm.use import all_decisions, require_model
 
@@ -23,7 +23,17 @@ __all__ = ["calibrate", "predict_proba"]
 _NEWTON_STEPS = 100
 
 
-def calibrate(model: SVMModel, X: Any, y: Any, *, method: str = "platt", n_threads: int | None = None) -> CalibratedSVM:
+@parallel.reports("calibrate")
+def calibrate(
+    model: SVMModel,
+    X: Any,
+    y: Any,
+    *,
+    method: str = "platt",
+    n_threads: int | None = None,
+    callback: Any = None,
+    progress: bool = False,
+) -> CalibratedSVM:
     """Fit maps from decision values to probabilities, on held-out points.
 
     Parameters
@@ -38,6 +48,10 @@ def calibrate(model: SVMModel, X: Any, y: Any, *, method: str = "platt", n_threa
         A sigmoid, or a rising step function, which needs more points.
     n_threads : int, optional
         Default: the cores that the process may use.
+    callback : callable, optional
+        Told of progress; what it raises ends the computation.
+    progress : bool
+        Whether to show a bar, by tqdm.
 
     Returns
     -------
@@ -60,7 +74,7 @@ def calibrate(model: SVMModel, X: Any, y: Any, *, method: str = "platt", n_threa
         raise ValueError(f"probabilities are of classes, and the model is of kind {model.kind}")
     if method not in ("platt", "isotonic"):
         raise ValueError(f'method must be "platt" or "isotonic", got {method!r}')
-    values = all_decisions(model, X, n_threads)
+    values = all_decisions(model, X, n_threads, callback)
     found, numbers = check.labels(y, len(values))
     unknown = [label for label in found if label not in model.classes]
     if unknown:
@@ -77,7 +91,10 @@ def calibrate(model: SVMModel, X: Any, y: Any, *, method: str = "platt", n_threa
     return CalibratedSVM(model, method, tuple(maps))
 
 
-def predict_proba(calibrated: CalibratedSVM, X: Any, *, n_threads: int | None = None) -> np.ndarray:
+@parallel.reports("predict_proba")
+def predict_proba(
+    calibrated: CalibratedSVM, X: Any, *, n_threads: int | None = None, callback: Any = None, progress: bool = False
+) -> np.ndarray:
     """Probabilities of the classes.
 
     The most probable class need not be the one that `predict` names.
@@ -90,6 +107,10 @@ def predict_proba(calibrated: CalibratedSVM, X: Any, *, n_threads: int | None = 
         Points, as in `decision`.
     n_threads : int, optional
         Default: the cores that the process may use.
+    callback : callable, optional
+        Told of progress; what it raises ends the computation.
+    progress : bool
+        Whether to show a bar, by tqdm.
 
     Returns
     -------
@@ -108,7 +129,7 @@ def predict_proba(calibrated: CalibratedSVM, X: Any, *, n_threads: int | None = 
     if not isinstance(calibrated, CalibratedSVM):
         raise TypeError(f"calibrated must come from calibrate(), got {type(calibrated).__name__}")
     model = calibrated.model
-    values = all_decisions(model, X, n_threads)
+    values = all_decisions(model, X, n_threads, callback)
     columns = [_probability(calibrated.method, m, values[:, i]) for i, m in enumerate(calibrated.maps)]
     probabilities = np.column_stack(columns)
     if len(model.classes) == 2:

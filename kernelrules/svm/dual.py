@@ -30,7 +30,7 @@ from kernelrules.svm import newton
 from kernelrules.svm.settings import NEAR
 from kernelrules.svm.values import KernelValues
 
-__all__ = ["Problem", "Solution", "c_svc", "eps_svr", "nu_svc", "nu_svr", "one_class", "solve"]
+__all__ = ["Problem", "Solution", "c_svc", "eps_svr", "nu_svc", "nu_svr", "one_class", "run_alone", "solve"]
 
 _REFINEMENTS = 12  # times that a gradient is made again from float64 values before the solver gives up
 _WIDEN_AFTER = 3  # refinements after which float32 rows are suspected
@@ -236,7 +236,9 @@ def solve(
     open_ones = list(range(len(machines)))
     aim = tol * _AIM
     for attempt in range(_REFINEMENTS):
-        _run(values, [problems[m] for m in open_ones], [machines[m] for m in open_ones], aim, limit, tick)
+        ran = _run(values, [problems[m] for m in open_ones], [machines[m] for m in open_ones], aim, limit, tick)
+        for m, machine in zip(open_ones, ran, strict=True):
+            machines[m] = machine
         before = [violations[m] for m in open_ones]
         if not exact:
             violations = [machine.violation for machine in machines]
@@ -261,18 +263,27 @@ def solve(
 
 def _run(
     values: KernelValues, problems: list[Problem], machines: list[smo.Machine], aim: float, limit: int, tick: Any
-) -> None:
-    """The solver, on rows first and then on the whole matrix where many rows turn out to be needed."""
+) -> list[smo.Machine]:
+    """The solver, on rows first and then on the whole matrix where many rows turn out to be needed; several machines by
+    workers, where there are any."""
+    if values.workers is not None and len(machines) > 1:
+        return values.workers.solve(problems, machines, aim, limit)
     most = values.rows_before_matrix()
     if most is not None:
         smo.solve(values.rows, machines, aim, limit, values.n_threads, tick, most)
         if values.rows.n_computed < most or not any(machine.unfinished for machine in machines):
-            return
+            return machines
         values.use_matrix()
     if values.rows.kind == rows.WHOLE_KIND:
         newton.solve(values, problems, machines, aim, limit, tick)
     else:
         smo.solve(values.rows, machines, aim, limit, values.n_threads, tick)
+    return machines
+
+
+def run_alone(values: KernelValues, problem: Problem, machine: smo.Machine, aim: float, limit: int, tick: Any) -> Any:
+    """A machine after its run: what a worker does with one."""
+    return _run(values, [problem], [machine], aim, limit, tick)[0]
 
 
 def _refresh(values: KernelValues, problems: list[Problem], machines: list[smo.Machine]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelrules import check, kernels
+from kernelrules import check, kernels, parallel
 from kernelrules.kernels.values import resolve
 from kernelrules.results import SVMModel
 from kernelrules.svm import dual
@@ -22,6 +22,7 @@ __all__ = ["one_class", "svc", "svr"]
 _RBF = kernels.RBF()
 
 
+@parallel.reports("svm")
 def svc(
     X: Any,
     y: Any,
@@ -39,6 +40,7 @@ def svc(
     executor: Any = None,
     n_threads: int | None = None,
     callback: Any = None,
+    progress: bool = False,
 ) -> SVMModel:
     """A support vector classifier: soft margin with cost C, hard margin (C infinite), or nu.
 
@@ -72,11 +74,14 @@ def svc(
     warm_start : SVMModel, optional
         A model of the same kind on the same data, or on its first rows: where to start.
     executor : concurrent.futures.Executor, optional
-        Fits the machines of more than two classes, each a task.
+        Fits the machines of more than two classes, each a task: the same model, bit for bit. Tasks use one thread
+        unless `n_threads` says otherwise, and `cache_mb` is the memory of each.
     n_threads : int, optional
         Default: the cores that the process may use. The result does not depend on it.
     callback : callable, optional
         Called with a `Progress` several times a second; what it raises ends the fit.
+    progress : bool
+        Whether to show a bar, by tqdm.
 
     Returns
     -------
@@ -104,7 +109,7 @@ def svc(
     >>> model.certificate.converged
     True
     """
-    settings = Settings(tol, max_iter, cache_mb, n_threads, callback, executor)
+    settings = Settings(tol, max_iter, cache_mb, n_threads, parallel.ticker(callback, "svm"), executor)
     C = cost(C)
     nu = None if nu is None else fraction(nu)
     if multiclass not in ("ovo", "ovr"):
@@ -139,6 +144,7 @@ def _weighted_rows(X: Any, sample_weight: Any, kernel: Any) -> tuple[Any, np.nda
     return x if len(kept) == n else reorder(x, kept, kernel), weight[kept], kept, n, n_features
 
 
+@parallel.reports("svm")
 def svr(
     X: Any,
     y: Any,
@@ -154,6 +160,7 @@ def svr(
     warm_start: SVMModel | None = None,
     n_threads: int | None = None,
     callback: Any = None,
+    progress: bool = False,
 ) -> SVMModel:
     """Support vector regression: a tube of half-width epsilon, or one as wide as nu asks for.
 
@@ -171,7 +178,7 @@ def svr(
         Half the width of the tube, at least 0. Not used with nu.
     nu : float in (0, 1], optional
         An upper bound of the share of points outside the tube.
-    kernel, sample_weight, tol, max_iter, cache_mb, warm_start, n_threads, callback : optional
+    kernel, sample_weight, tol, max_iter, cache_mb, warm_start, n_threads, callback, progress : optional
         As in `svc`.
 
     Returns
@@ -188,7 +195,7 @@ def svr(
     >>> svm.predict(model, [[0.5]]).round(1)
     array([0.5])
     """
-    settings = Settings(tol, max_iter, cache_mb, n_threads, callback)
+    settings = Settings(tol, max_iter, cache_mb, n_threads, parallel.ticker(callback, "svm"))
     C = check.positive(C, "C")
     epsilon = check.real(epsilon, "epsilon")
     if epsilon < 0:
@@ -211,6 +218,7 @@ def svr(
     return replace(model, C=C, epsilon=width)
 
 
+@parallel.reports("svm")
 def one_class(
     X: Any,
     *,
@@ -222,6 +230,7 @@ def one_class(
     cache_mb: float | None = None,
     n_threads: int | None = None,
     callback: Any = None,
+    progress: bool = False,
 ) -> SVMModel:
     """The region where most of the data lie: decision values are negative outside.
 
@@ -231,7 +240,7 @@ def one_class(
         The data; the square kernel matrix for `Precomputed`.
     nu : float in (0, 1]
         An upper bound of the share of points outside, and a lower bound of that of support vectors.
-    kernel, sample_weight, tol, max_iter, cache_mb, n_threads, callback : optional
+    kernel, sample_weight, tol, max_iter, cache_mb, n_threads, callback, progress : optional
         As in `svc`.
 
     Returns
@@ -248,7 +257,7 @@ def one_class(
     >>> svm.predict(model, [[0.0, 0.0], [9.0, 9.0]])
     array([ 1, -1])
     """
-    settings = Settings(tol, max_iter, cache_mb, n_threads, callback)
+    settings = Settings(tol, max_iter, cache_mb, n_threads, parallel.ticker(callback, "svm"))
     nu = fraction(nu)
     x, weight, kept, n, n_features = _weighted_rows(X, sample_weight, kernel)
     return _single(x, kernel, "one_class", dual.one_class(weight, nu), settings, kept, n, n_features)[0]

@@ -38,7 +38,7 @@ def hard_margin(
         left = None if settings.max_iter is None else max(settings.max_iter - steps, 1)
         solution = dual.solve(values, [problem], max(tol, 1e-300), left, settings.tick)[0]
         steps += solution.certificate.iterations
-        squared = float(solution.a @ solution.gradient)
+        squared = float((solution.a * solution.gradient).sum())  # not by BLAS, whose sums depend on its threads
         if squared <= _NOISE * size:
             raise NotSeparable(
                 "no hyperplane separates the classes: their convex hulls come as near as "

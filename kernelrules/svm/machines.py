@@ -1,7 +1,8 @@
 """Machines: problems are set up for splits of the points, solved together or one by one, and put into a model.
 
 Splits are runs of ordered points, so machines that share points work on one kernel matrix without copying from it.
-Where that matrix does not fit, or an executor is given, each machine has the kernel values of its own points.
+Where that matrix does not fit, each machine has the kernel values of its own points. What is computed together depends
+on the data alone, so that an executor, which gets machines or the runs of their solver as tasks, changes nothing.
 """
 
 from __future__ import annotations
@@ -12,13 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from kernelrules import check, kernels, parallel
+from kernelrules import check, kernels, parallel, sharing
 from kernelrules.kernels.values import take
 from kernelrules.results import Certificate, SVMModel
 from kernelrules.svm import dual
 from kernelrules.svm.hard import hard_margin
 from kernelrules.svm.settings import Settings, fit_sum, worst
-from kernelrules.svm.values import KernelValues, matrix_fits
+from kernelrules.svm.values import KernelValues, matrix_fits, memory_for
+from kernelrules.svm.workers import lent
 
 __all__ = [
     "Fitted",
@@ -69,9 +71,9 @@ class Split:
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """What a classification is to minimise: costs of the points, or nu."""
+    """What a classification is to minimise: costs of the points, or nu. Weights come with the data in tasks."""
 
-    weight: np.ndarray
+    weight: np.ndarray | None
     C: float
     nu: float | None
 
@@ -87,29 +89,39 @@ def reorder(x: Any, order: np.ndarray, kernel: Any) -> Any:
 
 
 def fit_machines(
-    x: Any, kernel: Any, splits: list[Split], task: Task, settings: Settings, earlier: np.ndarray | None = None
+    x: Any,
+    kernel: Any,
+    splits: list[Split],
+    task: Task,
+    settings: Settings,
+    earlier: np.ndarray | None = None,
+    alone: bool = False,
 ) -> tuple[list[Fitted], int]:
     """All machines, and the number of kernel rows that were computed: together on one set of kernel values where that
-    fits, else each on its own points."""
+    fits, else (or `alone`) each on its own points."""
     starts = [None] * len(splits) if earlier is None else list(earlier)
     n = x.shape[0]
-    if settings.executor is None and are_many_pairs(splits, x, kernel):
+    if not alone and are_many_pairs(splits, x, kernel):
         return _fit_by_groups(x, kernel, splits, task, settings, starts)
-    if settings.executor is None and (len(splits) == 1 or shares_values(x, kernel, settings)):
+    one = len(splits) == 1 and len(splits[0].points()) == n
+    if (one and settings.executor is None) or (len(splits) > 1 and not alone and shares_values(x, kernel, settings)):
         few = needs_few_rows(x, kernel, splits, task, settings)
         values = KernelValues(x, kernel, settings.threads, settings.cache_mb, settings.tick, few=few)
-        fitted = fit_on(values, splits, task, settings, starts)
+        with lent(values, settings):
+            fitted = fit_on(values, splits, task, settings, starts)
         return fitted, values.rows.n_computed if values.rows.n_computed else n
-    plain = replace(settings, executor=None, callback=None if settings.executor else settings.callback)
-    tasks = []
-    for split, start in zip(splits, starts, strict=True):
-        points = np.sort(split.points())
-        alone = Split(_renumber(split.spans, points), split.n_positive)
-        part = Task(task.weight[points], task.C, task.nu)
-        own = reorder(x, points, kernel)
-        tasks.append((own, kernel, alone, part, plain, None if start is None else start[points]))
+    plain = settings.of_task(memory_for(settings.cache_mb))
     machines, n_computed = [], 0
-    for split, (machine, computed) in zip(splits, parallel.run(_fit_alone, tasks, settings.executor), strict=True):
+    with sharing.Scattered(settings.executor) as scatter:
+        tasks, data, bare = [], scatter((x, task.weight)), replace(task, weight=None)
+        for split, start in zip(splits, starts, strict=True):
+            points = np.sort(split.points())
+            alone = Split(_renumber(split.spans, points), split.n_positive)
+            own = None if len(points) == n else points
+            tasks.append((data, own, kernel, alone, bare, plain, None if start is None else start[points]))
+        tick = None if settings.executor is None else settings.tick  # without one, each machine tells by itself
+        found = parallel.run(_fit_alone, tasks, settings.executor, tick, "machine")
+    for split, (machine, computed) in zip(splits, found, strict=True):
         beta = np.zeros(n)
         beta[np.sort(split.points())] = machine.beta
         machines.append(replace(machine, beta=beta))
@@ -137,23 +149,43 @@ def _fit_by_groups(
     batches: dict[tuple[int, int], list[int]] = {}
     for m, split in enumerate(splits):
         batches.setdefault(tuple(sorted(groups[span] for span in split.spans)), []).append(m)
-    buffer = np.empty(_TOGETHER * _TOGETHER * 9, dtype=np.uint8)
+    plain = settings.of_task(memory_for(settings.cache_mb))
+    buffer = np.empty(_TOGETHER * _TOGETHER * 9, dtype=np.uint8) if settings.executor is None else None
     machines: list[Fitted | None] = [None] * len(splits)
     n_computed = 0
-    for members in batches.values():
-        points = np.unique(np.concatenate([splits[m].points() for m in members]))
-        values = KernelValues(
-            take(x, points), kernel, settings.threads, settings.cache_mb, settings.tick, buffer=buffer
-        )
-        own = [Split(_renumber(splits[m].spans, points), splits[m].n_positive) for m in members]
-        part = Task(task.weight[points], task.C, task.nu)
-        begin = [None if starts[m] is None else starts[m][points] for m in members]
-        for m, machine in zip(members, fit_on(values, own, part, settings, begin), strict=True):
+    with sharing.Scattered(settings.executor) as scatter:
+        tasks, data, bare = [], scatter((x, task.weight)), replace(task, weight=None)
+        for members in batches.values():
+            points = np.unique(np.concatenate([splits[m].points() for m in members]))
+            own = [Split(_renumber(splits[m].spans, points), splits[m].n_positive) for m in members]
+            begin = [None if starts[m] is None else starts[m][points] for m in members]
+            tasks.append((data, points, kernel, own, bare, plain, begin, buffer))
+        tick = None if settings.executor is None else settings.tick
+        found = parallel.run(_fit_batch, tasks, settings.executor, tick, "group of machines")
+    for members, task_points, (fitted, computed) in zip(batches.values(), (t[1] for t in tasks), found, strict=True):
+        for m, machine in zip(members, fitted, strict=True):
             beta = np.zeros(x.shape[0])
-            beta[points] = machine.beta
+            beta[task_points] = machine.beta
             machines[m] = replace(machine, beta=beta)
-        n_computed += values.rows.n_computed or values.n
+        n_computed += computed
     return machines, n_computed
+
+
+def _fit_batch(
+    data: tuple,
+    points: np.ndarray,
+    kernel: Any,
+    splits: list[Split],
+    task: Task,
+    settings: Settings,
+    starts: list[np.ndarray | None],
+    buffer: np.ndarray | None,
+) -> tuple[list[Fitted], int]:
+    """Machines that share the kernel values of some points; what an executor is given."""
+    x, weight = data
+    values = KernelValues(take(x, points), kernel, settings.threads, settings.cache_mb, settings.tick, buffer=buffer)
+    fitted = fit_on(values, splits, Task(weight[points], task.C, task.nu), settings, starts)
+    return fitted, values.rows.n_computed or values.n
 
 
 def needs_few_rows(x: Any, kernel: Any, splits: list[Split], task: Task, settings: Settings) -> bool:
@@ -185,11 +217,23 @@ def _renumber(spans: list[tuple[int, int]], points: np.ndarray) -> list[tuple[in
     return [(int(np.searchsorted(points, first)), int(np.searchsorted(points, last))) for first, last in spans]
 
 
-def _fit_alone(x: Any, kernel: Any, split: Split, task: Task, settings: Settings, start: Any) -> tuple[Fitted, int]:
+def _fit_alone(
+    data: tuple,
+    points: np.ndarray | None,
+    kernel: Any,
+    split: Split,
+    task: Task,
+    settings: Settings,
+    start: np.ndarray | None,
+) -> tuple[Fitted, int]:
     """One machine on its own points; what an executor is given."""
-    few = needs_few_rows(x, kernel, [split], task, settings)
+    x, weight = data
+    if points is not None:
+        x, weight = reorder(x, points, kernel), weight[points]
+    part = Task(weight, task.C, task.nu)
+    few = needs_few_rows(x, kernel, [split], part, settings)
     values = KernelValues(x, kernel, settings.threads, settings.cache_mb, settings.tick, few=few)
-    fitted = fit_on(values, [split], task, settings, [start])[0]
+    fitted = fit_on(values, [split], part, settings, [start])[0]
     return fitted, values.rows.n_computed if values.rows.n_computed else values.n
 
 
@@ -202,7 +246,7 @@ def fit_on(
     exact: bool = True,
 ) -> list[Fitted]:
     """Machines that share kernel values; not `exact`: without a last look at float64 values."""
-    if task.nu is None and math.isinf(task.C):
+    if task.nu is None and math.isinf(task.C):  # in turn: each is a search, for the length of its own margin
         return [Fitted(**hard_margin(values, s.spans, s.n_positive, settings), C=math.inf) for s in splits]
     problems = []
     for split, start in zip(splits, starts, strict=True):

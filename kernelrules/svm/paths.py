@@ -7,17 +7,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from kernelrules import check, kernels
+from kernelrules import check, kernels, parallel
 from kernelrules.results import SVMModel
 from kernelrules.svm.classified import Classified
 from kernelrules.svm.machines import Fitted, Split, Task, fit_machines, fit_on, shares_values
 from kernelrules.svm.settings import NotSeparable, Settings, cost, warn_unless_converged
 from kernelrules.svm.values import KernelValues
+from kernelrules.svm.workers import lent
 
 __all__ = ["budget", "path"]
 
@@ -39,6 +41,7 @@ def costs_of(Cs: Any) -> np.ndarray:
     return np.array(values)
 
 
+@parallel.reports("svm")
 def path(
     X: Any,
     y: Any,
@@ -51,8 +54,10 @@ def path(
     tol: float = 1e-3,
     max_iter: int | None = None,
     cache_mb: float | None = None,
+    executor: Any = None,
     n_threads: int | None = None,
     callback: Any = None,
+    progress: bool = False,
 ) -> tuple[SVMModel, ...]:
     """Classifiers for several C: kernel values are shared, and each fit starts from the one before.
 
@@ -62,7 +67,11 @@ def path(
         As in `svc`.
     Cs : sequence of float
         In any order.
-    kernel, multiclass, class_weight, sample_weight, tol, max_iter, cache_mb, n_threads, callback : optional
+    kernel, multiclass, class_weight, sample_weight, tol, max_iter, cache_mb : optional
+        As in `svc`.
+    executor : concurrent.futures.Executor, optional
+        Fits the machines of more than two classes, as in `svc`. Costs go in turn, as each starts from the one before.
+    n_threads, callback, progress : optional
         As in `svc`.
 
     Returns
@@ -77,16 +86,20 @@ def path(
     >>> [round(float(m.certificate.dual), 4) for m in models]
     [0.38, 2.8889]
     """
-    settings = Settings(tol, max_iter, cache_mb, n_threads, callback)
+    tick = parallel.ticker(callback, "svm")
+    told = None if tick is None else parallel.ticker(tick.breathe, "svm")  # counted in Cs
+    settings = Settings(tol, max_iter, cache_mb, n_threads, told, executor)
     costs = costs_of(Cs)
     if multiclass not in ("ovo", "ovr"):
         raise ValueError(f'multiclass must be "ovo" or "ovr", got {multiclass!r}')
     data = Classified.read(X, y, kernel, class_weight, sample_weight)
     splits = data.splits(multiclass)
     models: list[SVMModel | None] = [None] * len(costs)
-    for place, machines, n_computed in _ascending(data, splits, costs, settings):
+    for done, (place, machines, n_computed) in enumerate(_ascending(data, splits, costs, settings)):
         warn_unless_converged([m.certificate for m in machines], settings.tol)
         models[place] = replace(data.model("svc", multiclass, machines, n_computed), C=float(costs[place]))
+        if tick is not None:
+            tick(done + 1, len(costs))
     return tuple(models)
 
 
@@ -95,6 +108,13 @@ def _ascending(data: Classified, splits: list[Split], costs: np.ndarray, setting
     values = None
     if len(splits) == 1 or shares_values(data.x, data.kernel, settings):
         values = KernelValues(data.x, data.kernel, settings.threads, settings.cache_mb, settings.tick)
+    with nullcontext() if values is None else lent(values, settings):
+        yield from _from_small_to_large(data, splits, costs, settings, values)
+
+
+def _from_small_to_large(
+    data: Classified, splits: list[Split], costs: np.ndarray, settings: Settings, values: KernelValues | None
+) -> Any:
     earlier, before, n_before = None, 1.0, 0
     for place in np.argsort(costs, kind="stable"):
         task = Task(data.weight, float(costs[place]), None)
@@ -111,6 +131,7 @@ def _ascending(data: Classified, splits: list[Split], costs: np.ndarray, setting
         earlier, before = np.array([m.beta for m in machines]), task.C
 
 
+@parallel.reports("svm")
 def budget(
     X: Any,
     y: Any,
@@ -123,6 +144,7 @@ def budget(
     cache_mb: float | None = None,
     n_threads: int | None = None,
     callback: Any = None,
+    progress: bool = False,
 ) -> SVMModel:
     """The widest margin whose slacks add up to at most a budget: the form of the statistics books.
 
@@ -135,7 +157,7 @@ def budget(
         As in `svc`, with two classes.
     budget : float
         At least 0; 0 is the hard margin.
-    kernel, sample_weight, tol, max_iter, cache_mb, n_threads, callback : optional
+    kernel, sample_weight, tol, max_iter, cache_mb, n_threads, callback, progress : optional
         As in `svc`. Slacks count by their weights.
 
     Returns
@@ -158,7 +180,7 @@ def budget(
     >>> bool(svm.slacks(model, X, y).values.sum() <= 3.0)
     True
     """
-    settings = Settings(tol, max_iter, cache_mb, n_threads, callback)
+    settings = Settings(tol, max_iter, cache_mb, n_threads, parallel.ticker(callback, "svm"))
     allowed = check.real(budget, "budget")
     if allowed < 0:
         raise ValueError(f"budget must be at least 0, got {budget!r}")

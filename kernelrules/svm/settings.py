@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -35,7 +35,7 @@ class Settings:
     max_iter: int | None = None
     cache_mb: float | None = None
     n_threads: int | None = None
-    callback: Any = None
+    told: Any = None  # a Ticker, or None
     executor: Any = None
 
     def __post_init__(self) -> None:
@@ -45,7 +45,7 @@ class Settings:
         if self.cache_mb is not None:
             check.positive(self.cache_mb, "cache_mb")
         parallel.n_threads_or_default(self.n_threads)
-        parallel.ticker(self.callback, "svm")
+        parallel.require_executor(self.executor)
 
     @property
     def threads(self) -> int:
@@ -55,7 +55,18 @@ class Settings:
     @property
     def tick(self) -> Any:
         """What the core calls with its progress, or None."""
-        return parallel.ticker(self.callback, "svm")
+        return parallel.ticker(None, "svm") if self.told is None else self.told
+
+    @property
+    def task_threads(self) -> int:
+        """Of a task of the executor: one, unless more were asked for, since there are many workers."""
+        return 1 if self.n_threads is None else self.n_threads
+
+    def of_task(self, memory: int) -> Settings:
+        """Of a task: silent, and with the bytes for kernel values that were found here, whatever its machine has."""
+        if self.executor is None:
+            return self
+        return replace(self, told=None, executor=None, n_threads=self.task_threads, cache_mb=memory / 2**20)
 
 
 def cost(C: Any, name: str = "C") -> float:
@@ -88,7 +99,7 @@ def warn_unless_converged(certificates: Iterable[Certificate], tol: float) -> No
             f"violated by up to {largest.kkt:.3g} after {largest.iterations} iterations (gap {largest.gap:.3g}). "
             "Scale the features, or allow more with max_iter",
             ConvergenceWarning,
-            stacklevel=4,
+            stacklevel=check.level_of_caller(),
         )
 
 

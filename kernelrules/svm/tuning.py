@@ -8,17 +8,17 @@ the next smaller C. Only the last fit, on all points, is checked with float64 ke
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from kernelrules import check, kernels, parallel, selection
+from kernelrules import check, kernels, parallel, selection, sharing
 from kernelrules.kernels.values import is_callable
 from kernelrules.results import TuneResult
 from kernelrules.svm.classified import Classified
 from kernelrules.svm.fit import svc
-from kernelrules.svm.machines import Fitted, Split, Task, fit_machines, fit_on, reorder, shares_values
+from kernelrules.svm.machines import Fitted, Split, Task, are_many_pairs, fit_machines, fit_on, reorder, shares_values
 from kernelrules.svm.paths import costs_of
 from kernelrules.svm.settings import Settings
 from kernelrules.svm.use import labels_of
@@ -29,6 +29,7 @@ __all__ = ["tune"]
 _RBF = kernels.RBF()
 
 
+@parallel.reports("svm")
 def tune(
     X: Any,
     y: Any,
@@ -48,6 +49,7 @@ def tune(
     cache_mb: float | None = None,
     n_threads: int | None = None,
     callback: Any = None,
+    progress: bool = False,
 ) -> TuneResult:
     """Choose C, and gamma where the kernel has one, by cross-validated error rate.
 
@@ -71,8 +73,8 @@ def tune(
     rng : Generator, seed or None
         Decides the folds.
     executor : concurrent.futures.Executor, optional
-        Gets a task for each gamma and fold.
-    kernel, multiclass, class_weight, sample_weight, tol, max_iter, cache_mb, n_threads, callback : optional
+        Gets a task for each gamma and fold: the same result, bit for bit.
+    kernel, multiclass, class_weight, sample_weight, tol, max_iter, cache_mb, n_threads, callback, progress : optional
         As in `svc`. Errors are counted by `sample_weight`.
 
     Returns
@@ -90,7 +92,9 @@ def tune(
     >>> result.mean.shape, sorted(result.best)
     ((2, 3), ['C', 'gamma'])
     """
-    settings = Settings(tol, max_iter, cache_mb, n_threads, callback, executor)
+    tick = parallel.ticker(callback, "svm")
+    told = None if tick is None else parallel.ticker(tick.breathe, "svm")  # counted in fits, of all folds at a time
+    settings = Settings(tol, max_iter, cache_mb, n_threads, told, executor)
     costs = costs_of(Cs)
     if not np.isfinite(costs).all():
         raise ValueError("Cs must be finite here")
@@ -108,16 +112,8 @@ def tune(
     if len(tried) == 1:
         tried = [data.kernel]
     own = check.weights(sample_weight, data.n_rows)[data.order]
-    errors = np.empty((len(tried), len(costs), len(parts)))
-    if executor is None:
-        distances = _Distances(data, tried, settings)
-        for g, one in enumerate(tried):
-            errors[g] = _fold_errors(data, one, parts, own, multiclass, costs, settings, distances)
-    else:
-        plain = replace(settings, executor=None, callback=None)
-        tasks = [(data, one, [part], own, multiclass, costs, plain) for one in tried for part in parts]
-        found = parallel.run(_fold_errors, tasks, executor)
-        errors[...] = np.array(found)[:, :, 0].reshape(len(tried), len(parts), len(costs)).transpose(0, 2, 1)
+    job = _Job(data, parts, own, multiclass, costs)
+    errors = _all_errors(job, tried, settings, tick)
     mean, se = selection.summarise(errors)
     has_gamma = gammas is not None
     values = np.array([one.gamma for one in tried]) if has_gamma else np.array([np.nan])
@@ -128,7 +124,7 @@ def tune(
     model = svc(
         X, y, C=best["C"], kernel=tried[g], multiclass=multiclass, class_weight=class_weight,
         sample_weight=sample_weight, tol=tol, max_iter=max_iter, cache_mb=cache_mb, executor=executor,
-        n_threads=n_threads, callback=callback,
+        n_threads=n_threads, callback=None if tick is None else tick.breathe,
     )  # fmt: skip
     return TuneResult(costs, values, mean, se, errors, best, model)
 
@@ -169,19 +165,73 @@ def _order_by_fold(data: Classified, numbers: np.ndarray) -> tuple[Classified, l
     return moved, [numbers[order] == fold for fold in range(numbers.max() + 1)]
 
 
-class _Distances:
+@dataclass(frozen=True, eq=False)
+class _Job:
+    """What is tried with every kernel: ordered data, held-out points of each fold, weights of errors, costs."""
+
+    data: Classified
+    parts: list[np.ndarray]
+    own: np.ndarray
+    multiclass: str
+    costs: np.ndarray
+    alone: bool = False  # whether machines that do not share kernel values with all share them with none
+
+    def machines(self) -> list[Split]:
+        """Of all folds."""
+        return [_training(split, held) for held in self.parts for split in self.data.splits(self.multiclass)]
+
+
+def _distances(job: _Job, tried: list[Any], settings: Settings) -> KernelValues | None:
     """Squared distances of all points, from which matrices of several gammas are made; or None where that is no use."""
+    n = job.data.x.shape[0]
+    # two matrices at a time, the distances and one kernel's
+    if len(tried) > 1 and isinstance(tried[0], kernels.RBF) and 8 * n * n <= memory_for(settings.cache_mb):
+        return KernelValues.from_distances(job.data.x, tried[0], settings.threads, settings.tick)
+    return None
 
-    def __init__(self, data: Classified, tried: list[Any], settings: Settings) -> None:
-        self.values = None
-        n = data.x.shape[0]
-        # two matrices at a time, the distances and one kernel's
-        if len(tried) > 1 and isinstance(tried[0], kernels.RBF) and 8 * n * n <= memory_for(settings.cache_mb):
-            self.values = KernelValues.from_distances(data.x, tried[0], settings.threads, settings.tick)
 
-    def kernel_values(self, kernel: Any) -> KernelValues | None:
-        """Values of the kernel, or None."""
-        return None if self.values is None else self.values.with_gamma(kernel)
+def _all_errors(job: _Job, tried: list[Any], settings: Settings, tick: Any) -> np.ndarray:
+    """Error rates (n_kernels, n_Cs, n_folds)."""
+    distances = _distances(job, tried, settings)
+    shared = [(distances is not None and distances.squares is not None) or shares_values(job.data.x, one, settings)
+              for one in tried]  # fmt: skip
+    # Machines of many pairs of classes and of all folds share kernel values by groups: those groups are the tasks then.
+    apart = all(shared) or not are_many_pairs(job.machines(), job.data.x, tried[0])
+    job = replace(job, alone=apart)
+    if settings.executor is None or not apart:
+        n_fits = len(tried) * len(job.costs)
+        errors = []
+        for g, one in enumerate(tried):
+            counted = None if tick is None else _from(tick, g * len(job.costs), n_fits)
+            errors.append(_fold_errors(job, one, settings, distances, counted))
+        return np.array(errors)
+    plain = settings.of_task(memory_for(settings.cache_mb))
+    with sharing.Scattered(settings.executor) as scatter:
+        data = job.data
+        arrays = scatter((data.x, data.weight, data.order, job.own))
+        squares = None if distances is None else scatter(distances.squares)
+        del distances
+        bare = replace(data, x=None, weight=None, order=None)
+        tasks = [
+            (arrays, squares, replace(job, data=bare, parts=[part], own=None), one, plain)
+            for one in tried
+            for part in job.parts
+        ]
+        found = parallel.run(_one_fold, tasks, settings.executor, tick, "fold and gamma")
+    shape = (len(tried), len(job.parts), len(job.costs))
+    return np.ascontiguousarray(np.array(found)[:, :, 0].reshape(shape).transpose(0, 2, 1))
+
+
+def _from(tick: Any, before: int, total: int) -> Any:
+    return lambda done: tick(before + done, total)
+
+
+def _one_fold(arrays: tuple, squares: np.ndarray | None, job: _Job, kernel: Any, settings: Settings) -> np.ndarray:
+    """Error rates (n_Cs, 1) of one kernel and fold; what an executor is given."""
+    x, weight, order, own = arrays
+    whole = replace(job, data=replace(job.data, x=x, weight=weight, order=order), own=own)
+    distances = None if squares is None else KernelValues.with_distances(x, kernel, settings.threads, squares)
+    return _fold_errors(whole, kernel, settings, distances)
 
 
 def _training(split: Split, held: np.ndarray) -> Split:
@@ -200,39 +250,34 @@ def _training(split: Split, held: np.ndarray) -> Split:
 
 
 def _fold_errors(
-    data: Classified,
-    kernel: Any,
-    parts: list[np.ndarray],
-    own: np.ndarray,
-    multiclass: str,
-    costs: np.ndarray,
-    settings: Settings,
-    distances: _Distances | None = None,
+    job: _Job, kernel: Any, settings: Settings, distances: KernelValues | None, counted: Any = None
 ) -> np.ndarray:
-    """Error rates (n_Cs, n_folds) of one kernel."""
-    splits = data.splits(multiclass)
-    jobs = [_training(split, held) for held in parts for split in splits]
-    values = distances.kernel_values(kernel) if distances is not None else None
+    """Error rates (n_Cs, n_folds) of one kernel; `counted` is told how many of the Cs are done."""
+    data, parts, own, costs = job.data, job.parts, job.own, job.costs
+    splits, jobs = data.splits(job.multiclass), job.machines()
+    values = None if distances is None else distances.with_gamma(kernel)
     if values is None and shares_values(data.x, kernel, settings):
         values = KernelValues(data.x, kernel, settings.threads, settings.cache_mb, settings.tick)
     codes = np.repeat(np.arange(len(data.classes)), [last - first for first, last in data.spans])
     errors = np.empty((len(costs), len(parts)))
     earlier, before = None, 1.0
-    for place in np.argsort(costs, kind="stable"):
+    for done, place in enumerate(np.argsort(costs, kind="stable")):
         task = Task(data.weight, float(costs[place]), None)
         starts = [None] * len(jobs) if earlier is None else [b * (task.C / before) for b in earlier]
         if values is None:
             start = None if earlier is None else np.array(starts)
-            machines, _ = fit_machines(data.x, kernel, jobs, task, settings, start)
+            machines, _ = fit_machines(data.x, kernel, jobs, task, settings, start, job.alone)
         else:
             machines = fit_on(values, jobs, task, settings, starts, exact=False)
         earlier, before = [m.beta for m in machines], task.C
         for f, held in enumerate(parts):
             mine = machines[f * len(splits) : (f + 1) * len(splits)]
             decisions = _held_out(data, kernel, values, mine, np.flatnonzero(held), settings)
-            model = data.model("svc", multiclass, mine, 0)
+            model = data.model("svc", job.multiclass, mine, 0)
             wrong = labels_of(model, decisions) != data.classes[codes[held]]
-            errors[place, f] = own[held] @ wrong / own[held].sum()
+            errors[place, f] = own[held][wrong].sum() / own[held].sum()
+        if counted is not None:
+            counted(done + 1)
     return errors
 
 

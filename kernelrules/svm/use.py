@@ -41,7 +41,10 @@ def all_decisions(
     return product(x, z, model.kernel, model.dual_coef, threads, tick) + model.intercept
 
 
-def decision(model: SVMModel, X: Any, *, n_threads: int | None = None, callback: Any = None) -> np.ndarray:
+@parallel.reports("decision")
+def decision(
+    model: SVMModel, X: Any, *, n_threads: int | None = None, callback: Any = None, progress: bool = False
+) -> np.ndarray:
     """Decision values f(x) = Σ coefficient · k(x, support vector) + intercept.
 
     Parameters
@@ -54,6 +57,8 @@ def decision(model: SVMModel, X: Any, *, n_threads: int | None = None, callback:
         Default: the cores that the process may use.
     callback : callable, optional
         Told of progress.
+    progress : bool
+        Whether to show a bar, by tqdm.
 
     Returns
     -------
@@ -72,7 +77,10 @@ def decision(model: SVMModel, X: Any, *, n_threads: int | None = None, callback:
     return values[:, 0] if values.shape[1] == 1 else values
 
 
-def predict(model: SVMModel, X: Any, *, n_threads: int | None = None, callback: Any = None) -> np.ndarray:
+@parallel.reports("predict")
+def predict(
+    model: SVMModel, X: Any, *, n_threads: int | None = None, callback: Any = None, progress: bool = False
+) -> np.ndarray:
     """Labels, values of a regression, or +1 and -1 for inside and outside of one class.
 
     Of two classes f(x) ≤ 0 goes to classes[0]. One-vs-one machines vote; a tie goes to the class with the larger sum of
@@ -88,6 +96,8 @@ def predict(model: SVMModel, X: Any, *, n_threads: int | None = None, callback: 
         Default: the cores that the process may use.
     callback : callable, optional
         Told of progress.
+    progress : bool
+        Whether to show a bar, by tqdm.
 
     Returns
     -------
@@ -169,7 +179,10 @@ def _squares_from_certificates(model: SVMModel) -> np.ndarray:
     return 2.0 * (sums - duals)
 
 
-def slacks(model: SVMModel, X: Any, y: Any, *, n_threads: int | None = None) -> Slacks:
+@parallel.reports("slacks")
+def slacks(
+    model: SVMModel, X: Any, y: Any, *, n_threads: int | None = None, callback: Any = None, progress: bool = False
+) -> Slacks:
     """How far points fall short of the margin: ξ = max(0, 1 - y f(x)), and which of three cases each is.
 
     Parameters
@@ -182,6 +195,10 @@ def slacks(model: SVMModel, X: Any, y: Any, *, n_threads: int | None = None) -> 
         Their labels.
     n_threads : int, optional
         Default: the cores that the process may use.
+    callback : callable, optional
+        Told of progress; what it raises ends the computation.
+    progress : bool
+        Whether to show a bar, by tqdm.
 
     Returns
     -------
@@ -200,7 +217,7 @@ def slacks(model: SVMModel, X: Any, y: Any, *, n_threads: int | None = None) -> 
     require_model(model)
     if model.classes is None or len(model.classes) != 2:
         raise ValueError("slacks are those of a model of two classes")
-    values = all_decisions(model, X, n_threads)[:, 0]
+    values = all_decisions(model, X, n_threads, callback)[:, 0]
     xi = np.maximum(0.0, 1.0 - signs_of(model, y, len(values)) * values)
     on_margin = max(model.certificate.kkt, 1e-12)  # nearer than the fit is exact
     return Slacks(xi, np.where(xi <= on_margin, 0, np.where(xi < 1, 1, 2)))

@@ -25,7 +25,7 @@ from kernelrules.kernels.matrix import refuse_overflow
 from kernelrules.kernels.values import ask, is_callable, plain, product, require_symmetric, symmetric_product, take
 from kernelrules.svm.narrow import entry_error
 
-__all__ = ["KernelValues"]
+__all__ = ["KernelValues", "rows_of"]
 
 _SMALL = 1024  # points up to which float64 costs nothing worth saving
 _WHOLE = 1 << 29  # bytes of the largest matrix that is made as a whole: fresh memory costs more time than its contents
@@ -50,6 +50,12 @@ def matrix_fits(n: int, kernel: Any, cache_mb: float | None) -> bool:
     """Whether the whole matrix of n points is made, where nothing speaks against it."""
     n_bytes = n * n * (4 if is_bounded(kernel) and n > _SMALL else 8)
     return n <= 2 or n_bytes <= min(_MATRIX_SHARE * memory_for(cache_mb), _WHOLE)
+
+
+def rows_of(source: tuple[str, Any, np.ndarray], n_threads: int) -> rows.KernelRows:
+    """Rows from a matrix, or from data of the linear kernel; and the diagonal."""
+    kind, data, diagonal = source
+    return (rows.whole_matrix if kind == "matrix" else rows.linear_products)(data, diagonal, n_threads)
 
 
 def _squares(x: Any) -> np.ndarray:
@@ -102,8 +108,23 @@ class KernelValues:
         elif not is_callable(kernel):
             refuse_overflow(x if x.dtype == np.float64 else x.astype(np.float64), None, kernel)
             self.diagonal(np.float64)
-        self.squares = self._largest = None
+        self.squares = self._largest = self.source = None
+        self.workers = None  # of an executor, which solves machines on these values
         self.rows = self._find_rows(is_bounded(kernel) and self.n > _SMALL, few) if ready else None
+
+    @classmethod
+    def from_source(cls, source: tuple[str, Any, np.ndarray], budget: int, n_threads: int) -> KernelValues:
+        """Rows that another process described, for the solver alone."""
+        self = cls.__new__(cls)
+        self.x = self.kernel = self.tick = self.buffer = self.squares = self._largest = self.workers = None
+        self.n, self.n_threads, self.budget = len(source[2]), n_threads, budget
+        self.given = self.patient = False
+        self.use_source(source)
+        return self
+
+    def use_source(self, source: tuple[str, Any, np.ndarray]) -> None:
+        """The same rows, from memory elsewhere."""
+        self.source, self.rows = source, rows_of(source, self.n_threads)
 
     @classmethod
     def only_products(cls, x: Any, kernel: Any, n_threads: int) -> KernelValues:
@@ -120,6 +141,13 @@ class KernelValues:
             distances_dense(data, self.squares, n_threads, tick)
         return self
 
+    @classmethod
+    def with_distances(cls, x: Any, kernel: kernels.RBF, n_threads: int, squares: np.ndarray) -> KernelValues:
+        """With distances that `from_distances` found in another process."""
+        self = cls(x, kernel, n_threads, ready=False)
+        self.squares = squares
+        return self
+
     def with_gamma(self, kernel: kernels.RBF) -> KernelValues | None:
         """Values of the kernel with another gamma, from the distances; None where there are none (sparse data)."""
         if self.squares is None:
@@ -127,7 +155,7 @@ class KernelValues:
         other = KernelValues(self.x, kernel, self.n_threads, tick=self.tick, ready=False)
         matrix = np.empty_like(self.squares)
         exp_of_distances(self.squares, kernel.gamma, matrix, self.n_threads)
-        other.rows = rows.whole_matrix(matrix, np.ones(self.n, dtype=np.float32), self.n_threads)
+        other.rows = other._described("matrix", matrix, np.ones(self.n, dtype=np.float32))
         return other
 
     def _require_kernel_matrix(self) -> None:
@@ -144,11 +172,12 @@ class KernelValues:
             x = self.x.astype(np.float64)
             if isinstance(x, check.Csr):
                 x, _ = check.fewer_columns(x, None)
-            return rows.linear_products(x, self.diagonal(np.float64), self.n_threads)
+            return self._described("linear", x, self.diagonal(np.float64))
+        self.source = None
         dtype = np.dtype(np.float32 if narrow else np.float64)
         if self.given:
             matrix = self.x if self.x.dtype == np.float64 else self.x.astype(np.float64)
-            return rows.whole_matrix(matrix, np.diagonal(matrix).copy(), self.n_threads)
+            return self._described("matrix", matrix, np.diagonal(matrix).copy())
         fits = self.n * self.n * dtype.itemsize <= min(_MATRIX_SHARE * self.budget, _WHOLE) or self.n <= 2
         n_slots = max(2, self.budget // (self.n * dtype.itemsize))
         if is_callable(self.kernel):
@@ -166,7 +195,12 @@ class KernelValues:
         else:
             threads = parallel.enough_threads(self.n_threads, self.n * self.n * 4.0)
             gram_csr(x, None, columns, x.shape[1], self.kernel.core(), matrix, threads, self.tick, True)
-        return rows.whole_matrix(matrix, np.diagonal(matrix).copy(), self.n_threads)
+        return self._described("matrix", matrix, np.diagonal(matrix).copy())
+
+    def _described(self, kind: str, data: Any, diagonal: np.ndarray) -> rows.KernelRows:
+        """Rows that lie in memory, and what another process can make them of."""
+        self.source = (kind, data, diagonal)
+        return rows_of(self.source, self.n_threads)
 
     def _empty_matrix(self, dtype: np.dtype) -> np.ndarray:
         n_bytes = self.n * self.n * dtype.itemsize
@@ -179,7 +213,7 @@ class KernelValues:
         if fits:
             matrix = np.ascontiguousarray(ask(kernel, x, x))
             require_symmetric(matrix, "kernel(X, X)")
-            return rows.whole_matrix(matrix, np.diagonal(matrix).copy(), self.n_threads)
+            return self._described("matrix", matrix, np.diagonal(matrix).copy())
 
         def supply(wanted: Any, out: Any) -> None:
             np.asarray(out)[...] = ask(kernel, take(x, np.asarray(wanted)), x)
@@ -242,13 +276,14 @@ class KernelValues:
         used = np.flatnonzero(betas.any(axis=0))
         x = self.x.astype(np.float64, copy=False) if not isinstance(self.x, check.Csr) else self.x.astype(np.float64)
         here = x if points is None or len(points) == self.n else take(x, points)
-        if self.given:
-            return np.ascontiguousarray((here[:, used] @ betas[:, used].T).T)
-        if self._is_mostly(points, used):
-            part = betas if points is None else betas[:, points]
-            return symmetric_product(here, self.kernel, part, self.n_threads, self.tick, wanted)
-        values = product(here, take(x, used), self.kernel, betas[:, used], self.n_threads, self.tick, wanted)
-        return np.ascontiguousarray(values.T)
+        with parallel.blas_threads(1):  # the same bits in every process
+            if self.given:
+                return np.ascontiguousarray((here[:, used] @ betas[:, used].T).T)
+            if self._is_mostly(points, used):
+                part = betas if points is None else betas[:, points]
+                return symmetric_product(here, self.kernel, part, self.n_threads, self.tick, wanted)
+            values = product(here, take(x, used), self.kernel, betas[:, used], self.n_threads, self.tick, wanted)
+            return np.ascontiguousarray(values.T)
 
     def _is_mostly(self, points: np.ndarray | None, used: np.ndarray) -> bool:
         """Whether the points hold all that are used and few others: half of the values between them is then enough."""

@@ -41,6 +41,7 @@ _PROBE = 1000  # numbers that are looked at first
 _SMALL = 20000  # entries of a matrix that are not worth a second thread
 
 
+@parallel.reports("tree")
 def grow(
     X: Any,
     y: Any,
@@ -65,6 +66,7 @@ def grow(
     rng: Any = None,
     n_threads: int | None = None,
     callback: Callable[[parallel.Progress], Any] | None = None,
+    progress: bool = False,
 ) -> Tree:
     """Grow a decision tree: in every node the split that lowers the loss W·Q most, exactly.
 
@@ -129,6 +131,8 @@ def grow(
         Default all cores that this process may use.
     callback : callable, optional
         Told of progress.
+    progress : bool
+        Whether to show a bar, by tqdm.
 
     Returns
     -------

@@ -75,8 +75,15 @@ class _Walk:
         return self.mixtures(by_node) if self.splits_rows else self.answers(by_node)
 
 
+@parallel.reports("predict")
 def predict(
-    tree: Tree, X: Any, *, unseen: str = "larger", n_threads: int | None = None, callback: Any = None
+    tree: Tree,
+    X: Any,
+    *,
+    unseen: str = "larger",
+    n_threads: int | None = None,
+    callback: Any = None,
+    progress: bool = False,
 ) -> np.ndarray:
     """Classes, or values of a regression.
 
@@ -96,6 +103,8 @@ def predict(
         Default: the cores that the process may use.
     callback : callable, optional
         Told of progress.
+    progress : bool
+        Whether to show a bar, by tqdm.
 
     Returns
     -------
@@ -124,6 +133,7 @@ def predict(
     return out
 
 
+@parallel.reports("predict_proba")
 def predict_proba(
     tree: Tree,
     X: Any,
@@ -132,6 +142,7 @@ def predict_proba(
     unseen: str = "larger",
     n_threads: int | None = None,
     callback: Any = None,
+    progress: bool = False,
 ) -> np.ndarray:
     """Shares of the classes in the leaves.
 
@@ -150,6 +161,8 @@ def predict_proba(
         Default: the cores that the process may use.
     callback : callable, optional
         Told of progress.
+    progress : bool
+        Whether to show a bar, by tqdm.
 
     Returns
     -------
@@ -177,8 +190,15 @@ def predict_proba(
     return _Walk(tree, X, unseen, n_threads, callback, "predict_proba").values(shares)
 
 
+@parallel.reports("apply")
 def apply(
-    tree: Tree, X: Any, *, unseen: str = "larger", n_threads: int | None = None, callback: Any = None
+    tree: Tree,
+    X: Any,
+    *,
+    unseen: str = "larger",
+    n_threads: int | None = None,
+    callback: Any = None,
+    progress: bool = False,
 ) -> np.ndarray:
     """The leaf that each row comes to.
 
@@ -196,6 +216,8 @@ def apply(
         Default: the cores that the process may use.
     callback : callable, optional
         Told of progress.
+    progress : bool
+        Whether to show a bar, by tqdm.
 
     Returns
     -------
@@ -212,8 +234,15 @@ def apply(
     return _Walk(tree, X, unseen, n_threads, callback, "apply").leaves()
 
 
+@parallel.reports("decision_path")
 def decision_path(
-    tree: Tree, X: Any, *, unseen: str = "larger", n_threads: int | None = None, callback: Any = None
+    tree: Tree,
+    X: Any,
+    *,
+    unseen: str = "larger",
+    n_threads: int | None = None,
+    callback: Any = None,
+    progress: bool = False,
 ) -> sparse.csr_array:
     """The nodes that each row passes, from the root to its leaf.
 
@@ -229,6 +258,8 @@ def decision_path(
         Default: the cores that the process may use.
     callback : callable, optional
         Told of progress.
+    progress : bool
+        Whether to show a bar, by tqdm.
 
     Returns
     -------
