@@ -278,6 +278,7 @@ def test_data_are_handed_over_once(pools, kind):
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_nothing_is_left_behind(pools):
     executor = pools("fork")
+    parallel.run(total, [(Counted(np.ones(1)), 1)], executor)  # its processes start, and with them pipes
     before = len(os.listdir("/proc/self/fd"))
     for function in (total, die_not):
         with pytest.raises(ArithmeticError), sharing.Scattered(executor) as scatter:  # noqa: PT012
