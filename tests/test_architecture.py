@@ -23,7 +23,9 @@ LAYERS = [
     {"kernels", "losses", "selection", "ties"},
     {"ridge", "graph", "erm", "svm", "tree"},
     {"prune", "rules", "bounds", "persist", "plot", "export"},
-    {"estimators", "report", "cli", "__main__"},
+    {"estimators", "report", "installation"},
+    {"cli"},
+    {"__main__"},
 ]
 OUTSIDE = {"__init__", "cython_api"}  # the two surfaces: they may see everything below
 OPTIONAL = {"sklearn", "pandas", "polars", "matplotlib", "dask", "tqdm", "numba", "cffi"}

@@ -36,19 +36,19 @@ def scores(study: Study) -> str:
     bottom = 14 + 36 * len(ends)
     said = "; ".join(f"{o.title} {o.score.value:.4g}" for o in study.outcomes.values())
     drawing = Drawing(_WIDTH, bottom + 50, f"Held-out {what} of every learner", said)
-    x = Axis(max(low - pad, 0.0), min(high + pad, 1.0) if is_share else high + pad, 160, _WIDTH - 24)
-    for tick in x.ticks(4):
+    x = Axis(max(low - pad, 0.0), min(high + pad, 1.0) if is_share else high + pad, 178, _WIDTH - 24)
+    for tick in x.ticks(5):
         drawing.line(x(tick), 8, x(tick), bottom, stroke=_LIGHT)
         drawing.text(x(tick), bottom + 15, _percent(tick) if is_share else f"{tick:.6g}", anchor="middle", class_="dim")
-    drawing.text((160 + _WIDTH - 24) / 2, bottom + 38, f"{what} of held-out rows", anchor="middle", class_="dim")
+    drawing.text((178 + _WIDTH - 24) / 2, bottom + 38, f"{what} of held-out rows", anchor="middle", class_="dim")
     for place, (name, outcome) in enumerate(study.outcomes.items()):
         y, score = 32 + 36 * place, outcome.score
         colour = _GREY if name == "baseline" else PALETTE[0]
-        drawing.text(146, y, outcome.title, anchor="end", class_="strong" if name == study.best else None)
+        drawing.text(164, y, outcome.title, anchor="end", class_="strong" if name == study.best else None)
         if name == "baseline" and not is_near:
             value = _percent(score.value) if is_share else f"{score.value:.4g}"
             below = score.value < low
-            place_of_arrow = 168 if below else _WIDTH - 28
+            place_of_arrow = 184 if below else _WIDTH - 28
             drawing.text(place_of_arrow, y, f"◂ {value}" if below else f"{value} ▸", class_="dim",
                          anchor="start" if below else "end")  # fmt: skip
             continue
@@ -99,11 +99,12 @@ def pruning_curve(found: PruneCV) -> str:
     drawing.path(x(n), y(error), stroke=PALETTE[0], stroke_width=2.5)
     drawing.line(x.start, y(line), x.end, y(line), stroke=PALETTE[1], stroke_dasharray="6 4", stroke_width=1.5)
     at, height = float(x(chosen)), float(y(found.error[found.chosen]))
-    drawing.line(at, height, at, y.start, stroke=PALETTE[1], stroke_width=1.5)
+    drawing.line(at, y.start, at, y.end, stroke=PALETTE[1], stroke_width=1.5)
     drawing.add("circle", tip=repr(found), cx=at, cy=height, r=6.5, fill=PALETTE[1], stroke="#fff", stroke_width=2)
     right = at < (x.start + x.end) / 2
-    drawing.text(at + (12 if right else -12), height - 24, f"chosen: {chosen} leaves" if chosen > 1 else "chosen: 1 leaf",
-                 anchor="start" if right else "end", class_="strong")  # fmt: skip
+    said = f"chosen: {chosen} leaves" if chosen > 1 else "chosen: 1 leaf"
+    anchor = "start" if right else "end"
+    drawing.text(at + (10 if right else -10), y.end + 10, said, anchor=anchor, class_="strong")
     return str(drawing)
 
 

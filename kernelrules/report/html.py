@@ -8,6 +8,8 @@ from typing import Any
 
 __all__ = ["Markup", "details", "figure", "paragraph", "section", "table"]
 
+_SHORT = 18  # letters of a name that is kept in one line
+
 
 class Markup(str):
     """A string that is HTML already."""
@@ -70,7 +72,8 @@ def table(
     lines = []
     for place, row in enumerate(rows):
         first, *others = row
-        cells = f'<th scope="row">{text(first)}</th>'
+        short = ' class="k"' if len(str(first)) <= _SHORT else ""
+        cells = f'<th scope="row"{short}>{text(first)}</th>'
         cells += "".join(f"<td{_side(i + 1, left)}>{text(cell)}</td>" for i, cell in enumerate(others))
         mark = ' class="best"' if place == marked else ""
         lines.append(f"<tr{mark}>{cells}</tr>")

@@ -56,7 +56,8 @@ def render(study: Study, *, command: str | None = None, now: datetime | None = N
     now = datetime.now().astimezone() if now is None else now
     parts = [_scores(study), *(describe(study, name) for name in learners), _columns(study), _how(study, command)]
     return (
-        f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}: kernelrules report</title>'
+        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
+        f"<title>{escape(title)}: kernelrules report</title>"
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
         'img-src data:"><link rel="icon" href="data:,">'
@@ -194,14 +195,14 @@ def _columns(study: Study) -> Markup:
     lead = "Types are guessed from the cells."
     lead += f" {n_out} of {len(columns)} columns are left out, which the table says why." if n_out else ""
     treatment = [
-        "Missing values: in the tree every split learns a side for them; a rule may ask whether a value is missing; the "
-        "SVM and the ridge model get 0, the mean of the standardised column, and a 0/1 column that marks them.",
+        "Missing values: in the tree every split learns a side for them; a rule may ask whether a value is missing; "
+        "the SVM and the ridge model get 0, the mean of the standardised column, and a 0/1 column that marks them.",
         "Categories: the tree splits any subset of levels from the rest, rules ask for single levels; the SVM and the "
         f"ridge model get a 0/1 column for each level, of at most the {MOST_DUMMIES} commonest.",
         "Numbers: as they are for the tree and the rules; for the SVM and the ridge model less the mean, over the "
         "standard deviation, of the training rows.",
     ]
-    head = ["column", "type", "values", "what was done", "missing"]
+    head = ["column", "type", "values", "remarks", "missing"]
     parts = [table(f"{len(columns)} columns, and the target apart", head, map(_column_row, columns), left=4)]
     if len(columns) > _MOST_COLUMNS:
         parts[0] = details(f"All {len(columns)} columns", parts[0])
@@ -215,22 +216,14 @@ def _column_row(column: Column) -> list[Any]:
     kind = column.kind if column.used else "left out"
     tag = Markup(f'<span class="tag{"" if column.used else " out"}">{kind}</span>')
     known = column.values[~np.isnan(column.values)]
-    share = (
-        f"{column.n_missing} ({100 * column.n_missing / max(len(column.values), 1):.1f} %)" if column.n_missing else "0"
-    )
+    share = f"{column.n_missing} ({100 * column.n_missing / len(column.values):.1f} %)" if column.n_missing else "0"
     if column.levels is None:
         values = f"{known.min():.6g} to {known.max():.6g}, mean {known.mean():.4g}" if len(known) else ""
     else:
         shown = ", ".join(shortened(level, 24) for level in column.levels[:4])
         more = ", …" if len(column.levels) > 4 else ""
         values = f"{len(column.levels)}: {shown}{more}" if column.levels else ""
-    return [
-        shortened(column.name, 60),
-        tag,
-        values,
-        column.note or ("used as it is" if not column.n_missing else ""),
-        share,
-    ]
+    return [shortened(column.name, 60), tag, values, column.note, share]
 
 
 def _list(items: Iterable[str]) -> Markup:
@@ -246,8 +239,8 @@ def _how(study: Study, command: str | None) -> Markup:
     ]  # fmt: skip
     if len(problem.y) > TUNING_ROWS:
         steps.append(
-            f"The SVM is fitted to at most {SVM_ROWS} rows and tuned on at most {TUNING_ROWS}, drawn at random; the other "
-            "learners use all rows."
+            f"The SVM is fitted to at most {SVM_ROWS} rows and tuned on at most {TUNING_ROWS}, drawn at random; the "
+            "other learners use all rows."
         )
     steps += [f"Warning of the {remark}" for remark in study.remarks]
     versions = [

@@ -1,4 +1,4 @@
-"""A CSV file as columns of text, and each column as numbers or categories: types are guessed, and what was done is noted.
+"""A CSV file as columns of text, and each column as numbers or categories: types are guessed, and remarks made.
 
     bytes -> text (gzip, byte-order marks, encodings) -> rows (delimiter by trial) -> `Sheet` -> `guess` -> `Column`
 

@@ -189,8 +189,8 @@ def _bounds(problem: Problem, fitted: Fitted) -> list[Markup]:
     words = paragraph(
         "With probability 95 % over samples, the error rate on new rows is at most the sum of three parts: the mean "
         "loss of the margin on the training rows, the complexity of functions of this norm, and chance. It holds for a "
-        "kernel fixed beforehand; γ was chosen with these rows, so take it as a guide. A bound above 1 says nothing: the "
-        "smaller C, the smaller the norm and the complexity, and the larger the loss on the rows.",
+        "kernel fixed beforehand; γ was chosen with these rows, so take it as a guide. A bound above 1 says nothing: "
+        "the smaller C, the smaller the norm and the complexity, and the larger the loss on the rows.",
         class_="note",
     )
     if len(model.classes) == 2:

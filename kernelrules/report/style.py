@@ -42,6 +42,7 @@ table{border-collapse:collapse;width:100%;font-size:15px;margin:0 0 18px;overflo
 th,td{padding:8px 12px 8px 0;border-bottom:1px solid var(--line);text-align:left;vertical-align:top}
 thead th{border-bottom:2px solid var(--ink);font-weight:600;white-space:nowrap}
 tbody th{font-weight:500}
+.k{white-space:nowrap}
 td.n,th.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap;padding-left:12px}
 tr.best th,tr.best td{background:#eaf4fb;font-weight:650}
 .wide{min-width:15em}

@@ -67,8 +67,8 @@ class Drawing:
         style = f"max-width:{_number(self.width)}px;min-width:{_number(min(self.least, self.width))}px"
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_number(self.width)} {_number(self.height)}" '
-            f'class="{self.class_}" role="img" aria-label="{escape(self.title)}. {escape(self.description)}" style="{style}">'
-            f"{''.join(self.parts)}</svg>"
+            f'class="{self.class_}" role="img" aria-label="{escape(self.title)}. {escape(self.description)}" '
+            f'style="{style}">{"".join(self.parts)}</svg>'
         )
 
 

@@ -16,8 +16,8 @@ from kernelrules.results.rule_text import number_text
 __all__ = ["draw_tree"]
 
 _MOST_LEAVES, _MOST_DEPTH = 14, 4  # that are drawn
-_WIDTH, _HEIGHT = 140.0, 52.0  # of a box
-_ACROSS, _DOWN, _EDGE = 196.0, 64.0, 10.0
+_WIDTH, _HEIGHT = 150.0, 52.0  # of a box
+_ACROSS, _DOWN, _EDGE = 198.0, 64.0, 10.0
 _LETTERS = 17
 _WIDEST_BRANCH = 24.0
 
