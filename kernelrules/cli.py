@@ -55,9 +55,8 @@ def main(arguments: list[str] | None = None) -> int:
 
     Examples
     --------
-    >>> main(["info"])  # doctest: +ELLIPSIS
-    kernelrules ...
-    0
+    >>> main(["report", "nowhere.csv", "--target", "y"])  # and a sentence on stderr
+    1
     """
     parser = _parser()
     given = parser.parse_args(arguments)

@@ -134,7 +134,7 @@ def bars(names: Sequence[str], values: Sequence[float], title: str) -> str:
     largest = float(np.abs(numbers).max(initial=0.0)) or 1.0
     said = "; ".join(f"{name} {value:.3g}" for name, value in zip(names, numbers, strict=True))
     drawing = Drawing(_WIDTH, height, title, said)
-    left = 190.0
+    left = 216.0
     zero = (left + _WIDTH - 70) / 2 if both else left
     room = _WIDTH - 70 - zero
     for place, (name, value) in enumerate(zip(names, numbers.tolist(), strict=True)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import platform
 from collections.abc import Iterable
 from datetime import datetime
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-from kernelrules import __version__, parallel
+from kernelrules import __version__
 from kernelrules.core import machine
 from kernelrules.report import charts
 from kernelrules.report.coding import MOST_DUMMIES
@@ -22,6 +23,7 @@ from kernelrules.report.sections import describe
 from kernelrules.report.study import Score, Study
 from kernelrules.report.style import STYLE
 from kernelrules.report.svg import shortened
+from kernelrules.results.rule_text import number_text
 
 __all__ = ["render"]
 
@@ -136,13 +138,19 @@ def _values(score: Score, is_classes: bool) -> list[str]:
     if is_classes:
         return [f"{100 * value:.1f} ± {100 * se:.1f} %"
                 for value, se in ((score.value, score.se), (score.other, score.other_se))]  # fmt: skip
-    return [f"{score.value:.4g} ± {score.se:.2g}", f"{score.other:.3f} ± {score.other_se:.3f}"]
+    return [_plus_minus(score.value, score.se), _plus_minus(score.other, score.other_se)]
 
 
 def _behind(score: Score, is_classes: bool) -> str:
     if is_classes:
         return f"{100 * score.behind:.1f} ± {100 * score.behind_se:.1f}"
-    return f"{score.behind:.3g} ± {score.behind_se:.2g}"
+    return _plus_minus(score.behind, score.behind_se)
+
+
+def _plus_minus(value: float, se: float) -> str:
+    """Both with as many decimals as two digits of the standard error have."""
+    decimals = min(max(1 - math.floor(math.log10(se)), 0), 12) if 0 < se < math.inf else 4
+    return f"{value:.{decimals}f} ± {se:.{decimals}f}"
 
 
 def _verdict(study: Study) -> str:
@@ -193,7 +201,8 @@ def _columns(study: Study) -> Markup:
     columns = study.problem.columns
     n_out = sum(not column.used for column in columns)
     lead = "Types are guessed from the cells."
-    lead += f" {n_out} of {len(columns)} columns are left out, which the table says why." if n_out else ""
+    if n_out:
+        lead += f" {n_out} of {len(columns)} {'is' if n_out == 1 else 'are'} left out; the table says why."
     treatment = [
         "Missing values: in the tree every split learns a side for them; a rule may ask whether a value is missing; "
         "the SVM and the ridge model get 0, the mean of the standardised column, and a 0/1 column that marks them.",
@@ -218,7 +227,9 @@ def _column_row(column: Column) -> list[Any]:
     known = column.values[~np.isnan(column.values)]
     share = f"{column.n_missing} ({100 * column.n_missing / len(column.values):.1f} %)" if column.n_missing else "0"
     if column.levels is None:
-        values = f"{known.min():.6g} to {known.max():.6g}, mean {known.mean():.4g}" if len(known) else ""
+        values = (
+            f"{known.min():.6g} to {known.max():.6g}, mean {number_text(known.mean(), digits=4)}" if len(known) else ""
+        )
     else:
         shown = ", ".join(shortened(level, 24) for level in column.levels[:4])
         more = ", …" if len(column.levels) > 4 else ""
@@ -245,7 +256,7 @@ def _how(study: Study, command: str | None) -> Markup:
     steps += [f"Warning of the {remark}" for remark in study.remarks]
     versions = [
         ["kernelrules", __version__], ["Python", platform.python_version()], ["NumPy", np.__version__],
-        ["SciPy", scipy.__version__], ["threads", parallel.n_threads_or_default()], ["SIMD", machine.simd()],
+        ["SciPy", scipy.__version__], ["threads", study.n_threads], ["SIMD", machine.simd()],
         ["machine", f"{platform.system()} {platform.machine()}"], ["seed", study.seed],
         ["time taken", f"{study.seconds:.1f} s"],
     ]  # fmt: skip

@@ -23,7 +23,8 @@ import numpy as np
 
 __all__ = ["Column", "DataError", "Sheet", "as_categories", "as_numbers", "guess", "read_sheet"]
 
-_MISSING = frozenset(["", "na", "n/a", "nan", "?", "null", "none", "-", "--", ".", "#n/a", "nat"])  # in lower case
+_MISSING = frozenset(["", "na", "n/a", "nan", "?", "null", "#n/a", "nat"])  # in lower case
+_NO_NUMBER = _MISSING | {"none", "-", "--", "."}  # missing among numbers; among text they may be a category
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _COMMA_NUMBER = re.compile(r"[+-]?\d+(,\d+)?", re.ASCII)
 _INFINITE = frozenset(["inf", "-inf", "+inf", "infinity", "-infinity", "+infinity"])
@@ -221,12 +222,19 @@ def _delimiter(text: str) -> str:
 
 
 def _rows(text: str, delimiter: str, source: str) -> list[tuple[int, list[str]]]:
-    """Lines that are not blank: their numbers and cells."""
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, skipinitialspace=True)
-    try:
-        rows = [(reader.line_num, [cell.strip() for cell in row]) for row in reader]
-    except csv.Error as error:
-        raise DataError(f"{source} cannot be read at line {reader.line_num}: {error}") from None
+    """Lines that are not blank: their numbers and cells. Strict reading is what finds a quotation that never ends."""
+    for strict in (True, False):
+        reader = csv.reader(
+            io.StringIO(text, newline=""), delimiter=delimiter, skipinitialspace=True, strict=strict
+        )  # fmt: skip
+        try:
+            rows = [(reader.line_num, [cell.strip() for cell in row]) for row in reader]
+            break
+        except csv.Error as error:
+            if "end of data" in str(error):
+                raise DataError(f"{source} opens a quotation mark that is never closed") from None
+            if not strict:
+                raise DataError(f"{source} cannot be read at line {reader.line_num}: {error}") from None
     return [(line, cells) for line, cells in rows if any(cells)]
 
 
@@ -278,7 +286,7 @@ def _names(given: list[str], notes: list[str]) -> tuple[str, ...]:
 def as_numbers(cells: list[str]) -> tuple[np.ndarray, Counter[str]]:
     """Numbers, NaN for cells that are none; and those of them that do not mean missing, with how often they occur."""
     counts = Counter(cells)
-    known = [cell for cell in counts if cell.lower() not in _MISSING]
+    known = [cell for cell in counts if cell.lower() not in _NO_NUMBER]
     commas = any("," in cell for cell in known) and not any("." in cell for cell in known)
     shape = _COMMA_NUMBER if commas else _NUMBER
     value = dict.fromkeys(counts, np.nan)

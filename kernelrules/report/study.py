@@ -16,12 +16,14 @@ from typing import Any
 
 import numpy as np
 
-from kernelrules import selection
+from kernelrules import parallel, selection
 from kernelrules.report.models import LEARNERS, Fitted, Settings, predict
 from kernelrules.report.progress import Silent
 from kernelrules.report.table import Problem
 
 __all__ = ["Outcome", "Score", "Study", "run_study"]
+
+_FEW_ROWS = 1000  # that are not worth a second thread
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,8 @@ class Study:
         By the name of the learner; the first is "baseline".
     seed : int
         Of folds and learners.
+    n_threads : int
+        That were used.
     remarks : tuple of str
         Warnings of the fits.
     seconds : float
@@ -84,6 +88,7 @@ class Study:
     folds: np.ndarray
     outcomes: dict[str, Outcome]
     seed: int
+    n_threads: int
     remarks: tuple[str, ...]
     seconds: float
 
@@ -101,7 +106,7 @@ class Study:
 def run_study(
     problem: Problem,
     *,
-    folds: int = 5,
+    folds: Any = 5,
     seed: int = 0,
     learners: Iterable[str] = tuple(LEARNERS),
     n_threads: int | None = None,
@@ -113,8 +118,8 @@ def run_study(
     ----------
     problem : Problem
         The data.
-    folds : int
-        How many; of classes each gets its share.
+    folds : int or array (n,)
+        How many, of classes each with its share; or the fold of every row.
     seed : int
         Of folds and learners: the same seed gives the same study.
     learners : iterable of str
@@ -148,16 +153,19 @@ def run_study(
     fitted: dict[str, Fitted | None] = {"baseline": None}
     seconds = {"baseline": 0.0}
     remarks: list[str] = []
+    n_folds = int(numbers.max()) + 1
+    if len(problem.y) <= _FEW_ROWS:
+        n_threads = 1
     settings = Settings(seed, n_threads, progress.callback)
-    progress.begin(len(learners) * (folds + 1))
+    progress.begin(len(learners) * (n_folds + 1))
     for name in learners:
         start = time.perf_counter()
         learner = LEARNERS[name]
         told = predictions[name] = np.empty_like(problem.y)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            for fold in range(folds):
-                progress.step(f"{learner.title}, fold {fold + 1} of {folds}")
+            for fold in range(n_folds):
+                progress.step(f"{learner.title}, fold {fold + 1} of {n_folds}")
                 held = numbers == fold
                 model = learner.fit(problem, np.flatnonzero(~held), settings).model
                 told[held] = predict(model, problem.X[held], n_threads)
@@ -172,7 +180,8 @@ def run_study(
     outcomes = {
         name: Outcome(titles[name], predictions[name], scores[name], fitted[name], seconds[name]) for name in titles
     }
-    return Study(problem, numbers, outcomes, seed, tuple(remarks), time.perf_counter() - started)
+    threads = parallel.n_threads_or_default(n_threads)
+    return Study(problem, numbers, outcomes, seed, threads, tuple(remarks), time.perf_counter() - started)
 
 
 def _baseline(problem: Problem, numbers: np.ndarray) -> np.ndarray:
