@@ -25,7 +25,7 @@ from kernelrules.report.progress import shown_progress
 from kernelrules.report.reading import DataError, Sheet, read_sheet
 from kernelrules.report.study import run_study
 from kernelrules.report.table import Problem, pose, spambase
-from kernelrules.results.report import TableModel
+from kernelrules.results import TableModel
 
 __all__ = ["main"]
 

@@ -14,7 +14,7 @@ from _tables import table
 
 from kernelrules import cli
 from kernelrules.report.models import LEARNERS
-from kernelrules.results.report import TableModel
+from kernelrules.results import TableModel
 
 
 @pytest.fixture(scope="module")

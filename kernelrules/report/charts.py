@@ -142,7 +142,7 @@ def bars(names: Sequence[str], values: Sequence[float], title: str) -> str:
         end = zero + room * value / largest
         drawing.add("rect", tip=f"{name}: {value:.4g}", x=min(zero, end), y=y - 8, width=max(abs(end - zero), 1),
                     height=16, rx=3, fill=PALETTE[0] if value >= 0 else PALETTE[1])  # fmt: skip
-        drawing.text(left - 10, y, shortened(name, 20), anchor="end")
+        drawing.text(left - 10, y, shortened(name, 18), anchor="end")
         drawing.text(max(end, zero) + 7, y, f"{value:.3g}", class_="dim")
     if both:
         drawing.line(zero, 4, zero, height - 4, stroke=_INK, stroke_opacity=0.4)
