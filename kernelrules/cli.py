@@ -26,6 +26,7 @@ from kernelrules.report.reading import DataError, Sheet, read_sheet
 from kernelrules.report.study import run_study
 from kernelrules.report.table import Problem, pose, spambase
 from kernelrules.results import TableModel
+from kernelrules.results.report import require_table_model
 
 __all__ = ["main"]
 
@@ -273,6 +274,7 @@ def _loaded(path: str) -> TableModel:
     model = _persist().load(path)
     if not isinstance(model, TableModel):
         raise DataError(f"{path} holds a {type(model).__name__}, which the command line cannot feed: load it in Python")
+    require_table_model(model)
     return model
 
 

@@ -13,8 +13,11 @@ import pytest
 from _tables import table
 
 from kernelrules import cli
-from kernelrules.report.models import LEARNERS
+from kernelrules.report.models import LEARNERS, Settings
+from kernelrules.report.reading import read_sheet
+from kernelrules.report.table import pose
 from kernelrules.results import TableModel
+from kernelrules.results.report import require_table_model
 
 
 @pytest.fixture(scope="module")
@@ -245,3 +248,45 @@ def test_table_model_says_what_it_is():
     model = TableModel("tree", "y", None, ("a",), ("number",), (None,), np.zeros(1), np.ones(1), (None,),
                        np.zeros(1, dtype=bool), None, 3)  # fmt: skip
     assert repr(model) == "TableModel(tree, 'y' (numbers) from 1 columns)"
+
+
+@pytest.fixture(scope="module")
+def fitted(small):
+    problem = pose(read_sheet(small), "target")
+    return {name: LEARNERS[name].fit(problem, np.arange(60), Settings(0)).model for name in LEARNERS}
+
+
+@pytest.mark.parametrize("learner", list(LEARNERS))
+def test_what_was_fitted_belongs_together(fitted, learner):
+    require_table_model(fitted[learner])
+
+
+@pytest.mark.parametrize(
+    ("learner", "changes"),
+    [
+        ("tree", {"learner": "svm"}),
+        ("tree", {"learner": "forest"}),
+        ("tree", {"columns": ("a",)}),
+        ("tree", {"kinds": ("number", "number", "number")}),
+        ("tree", {"levels": (None, ("only",), None)}),
+        ("rules", {"levels": (None, ("only",), None)}),
+        ("rules", {"levels": (None, (1, 2, 3), None)}),
+        ("svm", {"dummies": (None, np.array([0, 1]), None)}),
+        ("svm", {"dummies": (None, np.array([0, 1, 3]), None)}),
+        ("svm", {"dummies": (None, np.array([0, 1, 0.5]), None)}),
+        ("svm", {"missing_seen": np.zeros(3, dtype=bool)}),
+        ("ridge", {"scale": np.zeros(3)}),
+        ("ridge", {"centre": np.full(3, np.nan)}),
+        ("ridge", {"classes": np.array(["a", "b", "c"])}),
+    ],
+    ids=range(14),
+)
+def test_what_does_not_belong_together_is_refused(fitted, learner, changes):
+    with pytest.raises(ValueError, match=r"\w"):
+        require_table_model(replace(fitted[learner], **changes))
+
+
+def test_saved_ridge_has_none_of_the_rows(fitted):
+    model = fitted["ridge"].model
+    assert len(model.X) == len(model.y) == 1
+    assert not model.X.any()

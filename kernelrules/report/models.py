@@ -194,13 +194,11 @@ def fit_ridge(problem: Problem, rows: np.ndarray, settings: Settings) -> Fitted:
 
 
 def _without_rows(found: Any) -> Any:
-    """Where there are weights of the columns, predictions do not need the training rows, nor should a saved file."""
+    """Where there are weights of the columns, predictions do not need the training rows: one row of zeros is left."""
     if found.weights is None:
         return found
-    return replace(
-        found, X=found.X[:0], y=found.y[:0], alpha=found.alpha[:0], fitted=found.fitted[:0],
-        sample_weight=found.sample_weight[:0],
-    )  # fmt: skip
+    empty = {name: np.zeros_like(getattr(found, name)[:1]) for name in ("X", "y", "alpha", "fitted")}
+    return replace(found, **empty, sample_weight=np.ones(1))
 
 
 def _table_model(

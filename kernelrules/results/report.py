@@ -7,7 +7,14 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["TableModel"]
+from kernelrules.results.ridge import RidgeFit
+from kernelrules.results.rules import RuleList
+from kernelrules.results.svm import SVMModel
+from kernelrules.results.tree import Tree
+
+__all__ = ["TableModel", "require_table_model"]
+
+_MODELS = {"tree": Tree, "rules": RuleList, "svm": SVMModel, "ridge": RidgeFit}
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,3 +68,53 @@ class TableModel:
         """One line."""
         what = "numbers" if self.classes is None else f"{len(self.classes)} classes"
         return f"TableModel({self.learner}, {self.target!r} ({what}) from {len(self.columns)} columns)"
+
+
+def require_table_model(found: TableModel) -> None:
+    """Refuse, by a ValueError, a model from a file whose parts do not belong together."""
+    p = len(found.columns)
+    for name in ("kinds", "levels", "dummies", "centre", "scale", "missing_seen"):
+        _say(len(getattr(found, name)) == p, f"{name} has not one entry for each of {p} columns")
+    for name, kind in (("centre", "f"), ("scale", "f"), ("missing_seen", "b")):
+        array = getattr(found, name)
+        _say(array.ndim == 1 and array.dtype.kind == kind, f"{name} has the wrong type")
+    _say(bool(np.isfinite(found.centre).all() and (found.scale > 0).all()), "centre and scale cannot be divided by")
+    _say(isinstance(found.model, _MODELS.get(found.learner, ())), f"the model is not that of a {found.learner!r:.40}")
+    for kind, levels, codes in zip(found.kinds, found.levels, found.dummies, strict=True):
+        _say(kind in ("number", "category"), f"a column is a {kind!r:.40}")
+        _say((kind == "number") == (levels is None) == (codes is None), "levels are those of categories")
+        if levels is not None:
+            _say(isinstance(levels, tuple) and all(isinstance(level, str) for level in levels), "levels are words")
+            _say(_are_codes(codes, len(levels)), "dummies are codes of levels")
+    if found.learner in ("tree", "rules"):
+        _require_codes(found)
+    else:
+        width = sum(1 if codes is None else len(codes) for codes in found.dummies) + int(found.missing_seen.sum())
+        _say(
+            found.model.n_features == width, f"the model reads {found.model.n_features} numbers, and there are {width}"
+        )
+    if found.learner == "ridge" and found.classes is not None:
+        n_models = 1 if found.model.alpha.ndim == 1 else found.model.alpha.shape[1]
+        _say(len(found.classes) == (2 if n_models == 1 else n_models), "there are not so many classes as models")
+
+
+def _say(holds: bool, what: str) -> None:
+    if not holds:
+        raise ValueError(what)
+
+
+def _are_codes(codes: Any, n_levels: int) -> bool:
+    if not isinstance(codes, np.ndarray) or codes.ndim != 1 or codes.dtype.kind not in "iuf":
+        return False
+    return bool(((codes >= 0) & (codes < n_levels) & (codes == np.floor(codes))).all())
+
+
+def _require_codes(found: TableModel) -> None:
+    """The levels of a tree or of rules are codes of the table's levels."""
+    model = found.model
+    _say(model.n_features == len(found.columns), f"the model reads {model.n_features} columns")
+    held = model.categories if isinstance(model, Tree) else model.levels
+    for codes, levels in zip(held, found.levels, strict=True):
+        _say((codes is None) == (levels is None), "the model has other categories than the table")
+        if levels is not None:
+            _say(_are_codes(codes, len(levels)), "the model's categories are no codes of the table's")
