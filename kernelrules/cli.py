@@ -179,12 +179,23 @@ def _info(given: argparse.Namespace) -> int:
     model = _loaded(given.model)
     kinds = [f"{name} ({kind})" for name, kind in zip(model.columns, model.kinds, strict=True)]
     what = "numbers" if model.classes is None else f"one of {', '.join(map(str, model.classes))}"
-    print(f"model       {LEARNERS[model.learner].title}: {model.model!r}" if model.learner in ("tree", "rules")
-          else f"model       {LEARNERS[model.learner].title}")  # fmt: skip
+    print(f"model       {LEARNERS[model.learner].title}: {_parameters(model)}")
     print(f"predicts    {model.target}: {what}")
     print(f"fitted to   {model.n_train} rows")
     print(f"reads       {', '.join(kinds)}")
     return 0
+
+
+def _parameters(model: TableModel) -> str:
+    """What was chosen, and how near to the best the fit is."""
+    found = model.model
+    if model.learner == "svm":
+        certificate = found.certificate
+        return (
+            f"C = {found.C:g}, gamma = {found.kernel.gamma:.3g}, {len(found.support)} support vectors, "
+            f"gap {certificate.gap:.2g} of {certificate.primal:.4g}"
+        )
+    return f"lambda = {found.lam:.3g}, {found.form} form" if model.learner == "ridge" else repr(found)
 
 
 def _print_info() -> int:

@@ -240,12 +240,14 @@ NUMBERS = list(range(20))
         ({"y": ["a"] * 20, "x": NUMBERS}, {}, "one class only, “a”"),
         ({"y": ["a"] * 18 + ["b"] * 2, "x": NUMBERS}, {}, "one class only that has rows enough"),
         ({"y": [3] * 20, "x": NUMBERS}, {"task": "regression"}, "same value 3 in every row"),
+        ({"y": [f"{i}e300" for i in range(20)], "x": NUMBERS}, {}, "take other units"),
+        ({"y": [f"{i}e-300" for i in range(20)], "x": NUMBERS}, {}, "take other units"),
         ({"y": [""] * 20, "x": NUMBERS}, {}, "missing in every row"),
         ({"y": [f"id {i}" for i in range(20)], "x": NUMBERS}, {}, "these are no classes"),
         ({"y": NUMBERS, "x": NUMBERS}, {"folds": 11}, "at least 22 are needed"),
         ({"y": NUMBERS[:9], "x": NUMBERS[:9]}, {}, "at least 10 are needed"),
     ],
-    ids=range(15),
+    ids=range(17),
 )
 def test_problems_that_cannot_be_posed(columns, options, words):
     with pytest.raises(DataError) as refused:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from kernelrules.report.study import Study
-from kernelrules.report.svg import PALETTE, Axis, Drawing, shortened
+from kernelrules.report.svg import PALETTE, Axis, Drawing, shortened, text_width
 from kernelrules.results import PruneCV, RidgePath
 
 __all__ = ["bars", "pruning_curve", "ridge_curve", "scores"]
@@ -36,19 +36,21 @@ def scores(study: Study) -> str:
     bottom = 14 + 36 * len(ends)
     said = "; ".join(f"{o.title} {o.score.value:.4g}" for o in study.outcomes.values())
     drawing = Drawing(_WIDTH, bottom + 50, f"Held-out {what} of every learner", said)
-    x = Axis(max(low - pad, 0.0), min(high + pad, 1.0) if is_share else high + pad, 178, _WIDTH - 24)
+    x = Axis(max(low - pad, 0.0), min(high + pad, 1.0) if is_share else high + pad, 190, _WIDTH - 40)
     for tick in x.ticks(5):
         drawing.line(x(tick), 8, x(tick), bottom, stroke=_LIGHT)
-        drawing.text(x(tick), bottom + 15, _percent(tick) if is_share else f"{tick:.6g}", anchor="middle", class_="dim")
-    drawing.text((178 + _WIDTH - 24) / 2, bottom + 38, f"{what} of held-out rows", anchor="middle", class_="dim")
+        drawing.text(
+            x(tick), bottom + 15, _percent(tick) if is_share else _compact(tick), anchor="middle", class_="dim"
+        )
+    drawing.text((190 + _WIDTH - 40) / 2, bottom + 38, f"{what} of held-out rows", anchor="middle", class_="dim")
     for place, (name, outcome) in enumerate(study.outcomes.items()):
         y, score = 32 + 36 * place, outcome.score
         colour = _GREY if name == "baseline" else PALETTE[0]
-        drawing.text(164, y, outcome.title, anchor="end", class_="strong" if name == study.best else None)
+        drawing.text(178, y, outcome.title, anchor="end", class_="strong" if name == study.best else None)
         if name == "baseline" and not is_near:
-            value = _percent(score.value) if is_share else f"{score.value:.4g}"
+            value = _percent(score.value) if is_share else _compact(score.value)
             below = score.value < low
-            place_of_arrow = 184 if below else _WIDTH - 28
+            place_of_arrow = 196 if below else _WIDTH - 28
             drawing.text(place_of_arrow, y, f"◂ {value}" if below else f"{value} ▸", class_="dim",
                          anchor="start" if below else "end")  # fmt: skip
             continue
@@ -64,15 +66,25 @@ def _percent(share: float) -> str:
     return f"{100 * share:.3g} %"
 
 
-def _frame(drawing: Drawing, x: Axis, y: Axis, x_label: str, y_label: str, *, percent: bool, sizes: bool) -> None:
+def _compact(number: float) -> str:
+    """A number in few letters: 0.25, 1200, 3.4e6."""
+    return f"{number:.4g}".replace("e+0", "e").replace("e-0", "e-").replace("e+", "e")
+
+
+def _left(y: Axis, percent: bool) -> float:
+    """Where a chart begins so that the numbers beside it have room, also in the larger letters of a phone."""
+    longest = max(len(_percent(tick) if percent else _compact(tick)) for tick in y.ticks(5))
+    return 18 + text_width("0" * longest, 18)
+
+
+def _frame(drawing: Drawing, x: Axis, y: Axis, x_label: str, y_label: str, *, percent: bool = False) -> None:
     for tick in y.ticks(5):
         drawing.line(x.start, y(tick), x.end, y(tick), stroke=_LIGHT)
-        label = _percent(tick) if percent else f"{tick:.4g}"
+        label = _percent(tick) if percent else _compact(tick)
         drawing.text(x.start - 8, y(tick), label, anchor="end", class_="dim")
     for tick in x.ticks(6):
         drawing.line(x(tick), y.start, x(tick), y.start + 5, stroke=_GREY)
-        label = f"{tick:.0f}" if sizes else f"{tick:.0e}".replace("e-0", "e-").replace("e+0", "e")
-        drawing.text(x(tick), y.start + 17, label, anchor="middle", class_="dim")
+        drawing.text(x(tick), y.start + 17, _compact(tick), anchor="middle", class_="dim")
     drawing.line(x.start, y.start, x.end, y.start, stroke=_GREY)
     drawing.text((x.start + x.end) / 2, y.start + 38, x_label, anchor="middle", class_="dim")
     drawing.text(4, y.end - 20, y_label, class_="dim")
@@ -90,11 +102,11 @@ def pruning_curve(found: PruneCV) -> str:
         f"Cross-validated error falls from {error[0]:.4g} with one leaf to {error.min():.4g} with "
         f"{found.n_leaves[best]} leaves; {chosen} leaves were chosen, within one standard error of that.",
     )  # fmt: skip
-    x = Axis(1, int(n[-1]), 62, _WIDTH - 18, log=True)
-    y = Axis(0.0, float((error + se).max()) * 1.03, 270, 34)
-    _frame(drawing, x, y, "leaves", "error of held-out rows" if percent else "squared error of held-out rows",
-           percent=percent, sizes=True)  # fmt: skip
-    drawing.area(x(n), y(error - se), y(error + se), fill=PALETTE[0], fill_opacity=0.16)
+    y = Axis(0.0, float((error + se).max()) * 1.03 or 1.0, 270, 34)
+    x = Axis(1, int(n[-1]), _left(y, percent), _WIDTH - 18, log=True)
+    what = "error of held-out rows" if percent else "squared error of held-out rows"
+    _frame(drawing, x, y, "leaves", what, percent=percent)
+    drawing.area(x(n), y(np.maximum(error - se, 0.0)), y(error + se), fill=PALETTE[0], fill_opacity=0.16)
     drawing.path(x(n), y(risk), stroke=_GREY, stroke_width=1.5, stroke_dasharray="2 3")
     drawing.path(x(n), y(error), stroke=PALETTE[0], stroke_width=2.5)
     drawing.line(x.start, y(line), x.end, y(line), stroke=PALETTE[1], stroke_dasharray="6 4", stroke_width=1.5)
@@ -117,9 +129,9 @@ def ridge_curve(path: RidgePath) -> str:
     order = np.argsort(path.lams)
     lams, errors = path.lams[order], path.loo_errors[order]
     spread = float(errors.max() - errors.min()) or float(errors.max()) or 1.0
-    x = Axis(float(lams[0]), float(lams[-1]), 66, _WIDTH - 18, log=True)
     y = Axis(max(float(errors.min()) - 0.1 * spread, 0.0), float(errors.max()) + 0.05 * spread, 210, 34)
-    _frame(drawing, x, y, "λ", "leave-one-out squared error", percent=False, sizes=False)
+    x = Axis(float(lams[0]), float(lams[-1]), _left(y, percent=False), _WIDTH - 18, log=True)
+    _frame(drawing, x, y, "λ", "leave-one-out squared error")
     drawing.path(x(lams), y(errors), stroke=PALETTE[0], stroke_width=2.5)
     at, height = float(x(path.lams[path.best])), float(y(path.loo_errors[path.best]))
     drawing.add("circle", cx=at, cy=height, r=6.5, fill=PALETTE[1], stroke="#fff", stroke_width=2)
@@ -135,15 +147,15 @@ def bars(names: Sequence[str], values: Sequence[float], title: str) -> str:
     said = "; ".join(f"{name} {value:.3g}" for name, value in zip(names, numbers, strict=True))
     drawing = Drawing(_WIDTH, height, title, said)
     left = 216.0
-    zero = (left + _WIDTH - 70) / 2 if both else left
-    room = _WIDTH - 70 - zero
+    zero = (left + _WIDTH - 96) / 2 if both else left
+    room = _WIDTH - 96 - zero
     for place, (name, value) in enumerate(zip(names, numbers.tolist(), strict=True)):
         y = 20 + 26 * place
         end = zero + room * value / largest
         drawing.add("rect", tip=f"{name}: {value:.4g}", x=min(zero, end), y=y - 8, width=max(abs(end - zero), 1),
                     height=16, rx=3, fill=PALETTE[0] if value >= 0 else PALETTE[1])  # fmt: skip
         drawing.text(left - 10, y, shortened(name, 18), anchor="end")
-        drawing.text(max(end, zero) + 7, y, f"{value:.3g}", class_="dim")
+        drawing.text(max(end, zero) + 7, y, _compact(float(f"{value:.3g}")), class_="dim")
     if both:
         drawing.line(zero, 4, zero, height - 4, stroke=_INK, stroke_opacity=0.4)
     return str(drawing)

@@ -54,7 +54,7 @@ def render(study: Study, *, command: str | None = None, now: datetime | None = N
     learners = [name for name in study.outcomes if name != "baseline"]
     names = ["scores", *learners, "columns", "how"]
     links = "".join(f'<a href="#{name}">{_HEADINGS[name]}</a>' for name in names)
-    title = f"{problem.target} from {problem.source}"
+    title = f"{shortened(problem.target, 80)} from {shortened(problem.source, 80)}"
     now = datetime.now().astimezone() if now is None else now
     parts = [_scores(study), *(describe(study, name) for name in learners), _columns(study), _how(study, command)]
     return (

@@ -31,7 +31,7 @@ p{margin:0 0 14px;max-width:46em}
 .scroll:focus-visible,summary:focus-visible,a:focus-visible{outline:3px solid var(--accent);outline-offset:2px}
 figure{margin:20px 0 26px;padding:16px;border:1px solid var(--line);border-radius:12px;background:#fff}
 figcaption{color:var(--dim);font-size:15px;margin-top:8px;max-width:48em}
-svg{display:block;width:100%;height:auto;margin:0 auto;font-family:inherit;font-size:14px}
+svg{display:block;width:100%;height:auto;overflow:visible;margin:0 auto;font-family:inherit;font-size:14px}
 svg text{fill:var(--ink)}
 svg .dim{fill:var(--dim);font-size:13px}
 svg.chart{font-size:15px}

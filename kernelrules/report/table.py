@@ -16,6 +16,7 @@ __all__ = ["Problem", "pose", "spambase"]
 _FEW_CLASSES = 10  # whole numbers with at most so many different values are classes
 _ROWS_OF_A_CLASS = 3  # so that those left in a fold can still be divided
 _FEWEST_ROWS = 10
+_SMALLEST, _LARGEST = 1e-100, 1e100  # of numbers whose squares can be computed with
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,6 +173,8 @@ def _target(
         y, classes = numbers[known], None
         if len(y) and (y == y[0]).all():
             raise DataError(f"the target “{name}” has the same value {y[0]:g} in every row: there is nothing to learn")
+        if len(y) and not _SMALLEST < np.abs(y).max() < _LARGEST:
+            raise DataError(f"the target “{name}” goes up to {np.abs(y).max():g}: take other units")
     else:
         y, classes, known = _labels(cells, name, notes)
     if not known.any():
