@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import csv
 import importlib
+import os
 import shlex
 import sys
 from collections.abc import Callable
@@ -63,12 +64,17 @@ def main(arguments: list[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     given.words = sys.argv[1:] if arguments is None else arguments
     run: Callable[[argparse.Namespace], int] = getattr(given, "run", _overview)
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")  # names may have letters that a terminal lacks
     try:
-        return run(given)
+        code = run(given)
+        sys.stdout.flush()
+        return code
     except KeyboardInterrupt:
         return _failed("interrupted", _INTERRUPTED)
-    except BrokenPipeError:
-        sys.stderr.close()  # who read our output has gone: nothing more to say
+    except BrokenPipeError:  # who read our output has gone: nothing more to say, also not at the end of the process
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except OSError as error:
         return _failed(f"{error.filename or 'a file'}: {error.strerror or error}")
@@ -255,6 +261,8 @@ def _require_folder(path: str) -> None:
         raise DataError(f"there is no folder {folder} to write {Path(path).name} into")
     if Path(path).is_dir():
         raise DataError(f"{path} is a folder: name a file to write")
+    if not os.access(Path(path) if Path(path).exists() else folder, os.W_OK):
+        raise DataError(f"{path} cannot be written: permission denied")
 
 
 def _fit(given: argparse.Namespace) -> int:

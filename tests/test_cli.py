@@ -143,13 +143,28 @@ def test_data_that_cannot_be_used(small, tmp_path, capsys):
         assert said in failed(capsys, "report", *words)
 
 
-def test_data_by_a_pipe(small):
+def test_pipes_and_terminals_without_letters(small):
+    """Data come by a pipe, and go to one that knows ASCII only."""
     done = subprocess.run(
         [sys.executable, "-m", "kernelrules", "rules", "-", "--target", "target"],
-        input=small.read_bytes(), capture_output=True, check=False,
+        input=small.read_bytes(), capture_output=True, check=False, env={**os.environ, "PYTHONIOENCODING": "ascii"},
     )  # fmt: skip
     assert done.returncode == 0
-    assert "OTHERWISE" in done.stdout.decode()
+    assert b"OTHERWISE \\u2192 no" in done.stdout
+    assert done.stderr == b""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes end otherwise there")
+def test_nobody_reads():
+    """A pipe that is closed already: no traceback, also none at the end of the process."""
+    end, start = os.pipe()
+    os.close(end)
+    command = [sys.executable, "-c", "import sys; from kernelrules import cli; cli._overview = lambda _: print(1) or 0;"
+               "sys.exit(cli.main([]))"]  # fmt: skip
+    done = subprocess.run(command, stdout=start, stderr=subprocess.PIPE, check=False)
+    os.close(start)
+    assert done.returncode == 1
+    assert done.stderr == b""
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="SIGINT is not sent to one process there")

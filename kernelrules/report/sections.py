@@ -12,7 +12,7 @@ from kernelrules import tree as trees
 from kernelrules.report import charts
 from kernelrules.report.coding import design, design_names
 from kernelrules.report.html import Markup, details, figure, paragraph, section, table
-from kernelrules.report.models import Fitted, named
+from kernelrules.report.models import TUNING_ROWS, Fitted, named
 from kernelrules.report.study import Study
 from kernelrules.report.svg import PALETTE
 from kernelrules.report.table import Problem
@@ -194,7 +194,8 @@ def _bounds(problem: Problem, fitted: Fitted) -> list[Markup]:
         class_="note",
     )
     if len(model.classes) == 2:
-        softer = {f"C = {cost:g}": svm.svc(Z, y, C=cost, kernel=model.kernel) for cost in _SOFTER if cost < model.C}
+        costs = [cost for cost in _SOFTER if cost < model.C and len(y) <= TUNING_ROWS]
+        softer = {f"C = {cost:g}": svm.svc(Z, y, C=cost, kernel=model.kernel) for cost in costs}
         found = {name: bounds.of_model(one, Z, y) for name, one in softer.items()}
         found[f"C = {model.C:g}, the choice"] = bounds.of_model(model, Z, y)
     else:

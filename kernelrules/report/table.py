@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -144,7 +144,9 @@ def _require_column(name: str, sheet: Sheet) -> None:
     raise DataError(f"{sheet.source} has no column “{name}”; {hint}")
 
 
-def _some(cells: Sequence[str], chosen: np.ndarray) -> list[str]:
+def _some(cells: list[str], chosen: np.ndarray) -> list[str]:
+    if chosen.all():
+        return cells
     return [cell for cell, take in zip(cells, chosen.tolist(), strict=True) if take]
 
 
