@@ -13,6 +13,7 @@ from _tables import HOSTILE, table
 from kernelrules import rules, tree
 from kernelrules.report import read_sheet, render, run_study
 from kernelrules.report.models import LEARNERS, Settings, named, predict
+from kernelrules.report.page import _n_copies
 from kernelrules.report.progress import Bar, Line, Silent, shown_progress
 from kernelrules.report.reading import Sheet
 from kernelrules.report.svg import Axis, Drawing
@@ -236,6 +237,12 @@ def test_page_tells_everything(page, study):
     assert ("balanced accuracy" in text) == is_classes
     assert ("R²" in text) != is_classes
     assert page.count("<svg") == 6
+
+
+def test_copies_are_counted():
+    X = np.array([[1.0, np.nan], [1.0, np.nan], [0.0, 2.0], [-0.0, 2.0], [1.0, 3.0]])
+    assert _n_copies(X) == 2
+    assert _n_copies(np.asfortranarray(X[[0, 2, 4]])) == 0
 
 
 def test_rules_of_the_page_are_the_rules(page, study):

@@ -3,6 +3,8 @@
 import gzip
 import math
 import re
+import tempfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -103,6 +105,33 @@ def test_no_header(read):
 def test_what_is_no_table_is_refused_in_words(read, content, words):
     with pytest.raises(DataError, match=re.escape(words)):
         read(content)
+
+
+CELLS = st.lists(st.lists(st.text(max_size=4), min_size=1, max_size=4), max_size=6)
+TEXTS = st.one_of(
+    st.binary(max_size=60),
+    st.text(alphabet='a1,;\t\n\r" |.-?é\x00', max_size=60).map(str.encode),
+    CELLS.map(lambda rows: "\n".join(",".join(row) for row in rows).encode("utf-8", "replace")),
+)
+
+
+@given(TEXTS, st.booleans())
+def test_whatever_the_bytes(content, header):
+    """A sheet whose columns are all of one length and can be guessed, or a sentence."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "any.csv")
+        path.write_bytes(content)
+        try:
+            sheet = read_sheet(path, header=header)
+        except DataError:
+            return
+    assert len(set(sheet.names)) == len(sheet.names) == len(sheet.cells)
+    assert {len(cells) for cells in sheet.cells} == {sheet.n_rows}
+    for name, cells in zip(sheet.names, sheet.cells, strict=True):
+        column = guess(name, cells)
+        assert len(column.values) == sheet.n_rows
+        assert not np.isinf(column.values).any()
+        assert column.used <= (column.n_different > 0)
 
 
 def test_no_file_and_a_folder(tmp_path):
@@ -210,6 +239,14 @@ def test_task_is_guessed_and_said(target, task):
     problem = pose(sheet_of(x=range(len(target)), y=target), "y")
     assert (problem.classes is not None) == (task == "classification")
     assert any(f"taken as {task}" in note for note in problem.notes)
+
+
+def test_numbers_that_are_the_same_are_one_class():
+    problem = pose(sheet_of(x=range(20), y=["1", "1.0", "0", "2e0"] * 5), "y")
+    assert problem.classes.tolist() == ["0", "1", "2"]
+    assert (problem.y == "1").sum() == 10
+    text = pose(sheet_of(x=range(20), y=["1", "1.0", "x", "x"] * 5), "y")
+    assert text.classes.tolist() == ["1", "1.0", "x"]
 
 
 def test_rows_without_a_target_and_tiny_classes_go():

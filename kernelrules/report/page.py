@@ -241,6 +241,13 @@ def _list(items: Iterable[str]) -> Markup:
     return Markup(f"<ul>{''.join(f'<li>{escape(item)}</li>' for item in items)}</ul>")
 
 
+def _n_copies(X: np.ndarray) -> int:
+    """Rows that are like another one before them; missing values are alike."""
+    rows = np.ascontiguousarray(X + 0.0)  # -0.0 is 0.0
+    rows[np.isnan(rows)] = np.nan
+    return len(rows) - len(np.unique(rows.view(np.dtype((np.void, rows.itemsize * rows.shape[1])))))
+
+
 def _how(study: Study, command: str | None) -> Markup:
     problem = study.problem
     steps = [
@@ -252,6 +259,12 @@ def _how(study: Study, command: str | None) -> Markup:
         steps.append(
             f"The SVM is fitted to at most {SVM_ROWS} rows and tuned on at most {TUNING_ROWS}, drawn at random; the "
             "other learners use all rows."
+        )
+    n_copies = _n_copies(problem.X)
+    if n_copies:
+        steps.append(
+            f"{n_copies} of {len(problem.y)} rows have the same values as an earlier one: where copies fall into "
+            "different folds, errors look smaller than they are."
         )
     steps += [f"Warning of the {remark}" for remark in study.remarks]
     versions = [

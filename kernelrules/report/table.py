@@ -10,6 +10,7 @@ import numpy as np
 
 from kernelrules import datasets
 from kernelrules.report.reading import Column, DataError, Sheet, as_categories, as_numbers, guess
+from kernelrules.results.rule_text import number_text
 
 __all__ = ["Problem", "pose", "spambase"]
 
@@ -178,7 +179,7 @@ def _target(
         if len(y) and not _SMALLEST < np.abs(y).max() < _LARGEST:
             raise DataError(f"the target “{name}” goes up to {np.abs(y).max():g}: take other units")
     else:
-        y, classes, known = _labels(cells, name, notes)
+        y, classes, known = _labels(cells if stray else _as_one_number(cells, numbers), name, notes)
     if not known.any():
         raise DataError(f"the target “{name}” is missing in every row")
     n_without = sum(np.isnan(numbers).tolist()) if task == "regression" else None
@@ -198,6 +199,14 @@ def _task_of(numbers: np.ndarray, text: bool) -> tuple[str, str]:
     if whole and len(different) <= _FEW_CLASSES and 5 * len(different) <= len(known):
         return "classification", f"the target has {len(different)} different whole numbers (else --task regression)"
     return "regression", f"the target is numbers, {len(different)} different ones"
+
+
+def _as_one_number(cells: list[str], numbers: np.ndarray) -> list[str]:
+    """Numbers that are the same written in one way: 1 and 1.0 are one class."""
+    known = numbers[~np.isnan(numbers)]
+    if len(np.unique(known)) == len({cell for cell, number in zip(cells, numbers, strict=True) if number == number}):
+        return cells
+    return ["" if number != number else number_text(number, exact=True) for number in numbers.tolist()]
 
 
 def _labels(cells: list[str], name: str, notes: list[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
