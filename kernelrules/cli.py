@@ -216,7 +216,7 @@ def _sheet(given: argparse.Namespace) -> Sheet:
     return read_sheet(given.data, header=not given.no_header)
 
 
-def _posed(given: argparse.Namespace, folds: int = 2) -> Problem:
+def _posed(given: argparse.Namespace, folds: int = 3) -> Problem:
     return pose(
         _sheet(given), given.target, task=given.task, folds=folds, drop=given.drop, categorical=given.categorical
     )

@@ -153,6 +153,7 @@ def test_a_class_of_three_rows():
     study = run_study(problem, folds=3)
     assert study.outcomes["tree"].score.value > 0.8
     assert "rare" in render(study)
+    assert "rare" not in pose(Sheet("s", ("x", "t"), ([repr(value) for value in x], y), ()), "t", folds=2).classes
 
 
 # ---- the page -----------------------------------------------------------------------------------------------------

@@ -275,7 +275,7 @@ NUMBERS = list(range(20))
         ({"y": NUMBERS, "x": ["a"] * 20}, {}, "constant"),
         ({"y": ["a", "b"] * 10, "x": NUMBERS}, {"task": "regression"}, "not numbers: it holds “a”"),
         ({"y": ["a"] * 20, "x": NUMBERS}, {}, "one class only, “a”"),
-        ({"y": ["a"] * 18 + ["b"] * 2, "x": NUMBERS}, {}, "one class only that has rows enough"),
+        ({"y": ["a"] * 17 + ["b"] * 3, "x": NUMBERS}, {"folds": 2}, "one class only that has rows enough"),
         ({"y": [3] * 20, "x": NUMBERS}, {"task": "regression"}, "same value 3 in every row"),
         ({"y": [f"{i}e300" for i in range(20)], "x": NUMBERS}, {}, "take other units"),
         ({"y": [f"{i}e-300" for i in range(20)], "x": NUMBERS}, {}, "take other units"),

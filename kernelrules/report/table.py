@@ -15,9 +15,8 @@ from kernelrules.results.rule_text import number_text
 __all__ = ["Problem", "pose", "spambase"]
 
 _FEW_CLASSES = 10  # whole numbers with at most so many different values are classes
-_ROWS_OF_A_CLASS = 3  # so that those left in a fold can still be divided
 _FEWEST_ROWS = 10
-_SMALLEST, _LARGEST = 1e-100, 1e100  # of numbers whose squares can be computed with
+_SMALLEST, _LARGEST = 1e-60, 1e60  # of numbers whose squares, and the squares of these, can be computed with
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +68,7 @@ def pose(
     target: str,
     *,
     task: str = "auto",
-    folds: int = 2,
+    folds: int = 3,
     drop: Iterable[str] = (),
     categorical: Iterable[str] = (),
 ) -> Problem:
@@ -106,7 +105,8 @@ def pose(
     if target in drop:
         raise DataError(f"the target “{target}” cannot be dropped")
     place = sheet.names.index(target)
-    y, classes, known, notes = _target(sheet.cells[place], target, task, target in categorical)
+    fewest = 3 if folds > 2 else 4  # rows of a class: two that are left by a fold can be divided once more
+    y, classes, known, notes = _target(sheet.cells[place], target, task, target in categorical, fewest)
     columns = []
     for name, cells in zip(sheet.names, sheet.cells, strict=True):
         if name == target:
@@ -157,7 +157,7 @@ def _why_not(columns: list[Column]) -> str:
 
 
 def _target(
-    cells: list[str], name: str, task: str, categorical: bool
+    cells: list[str], name: str, task: str, categorical: bool, fewest: int
 ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray, list[str]]:
     """What is predicted, the classes if it is classes, and the rows that have it."""
     numbers, stray = as_numbers(cells)
@@ -179,7 +179,7 @@ def _target(
         if len(y) and not _SMALLEST < np.abs(y).max() < _LARGEST:
             raise DataError(f"the target “{name}” goes up to {np.abs(y).max():g}: take other units")
     else:
-        y, classes, known = _labels(cells if stray else _as_one_number(cells, numbers), name, notes)
+        y, classes, known = _labels(cells if stray else _as_one_number(cells, numbers), name, fewest, notes)
     if not known.any():
         raise DataError(f"the target “{name}” is missing in every row")
     n_without = sum(np.isnan(numbers).tolist()) if task == "regression" else None
@@ -209,7 +209,7 @@ def _as_one_number(cells: list[str], numbers: np.ndarray) -> list[str]:
     return ["" if number != number else number_text(number, exact=True) for number in numbers.tolist()]
 
 
-def _labels(cells: list[str], name: str, notes: list[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _labels(cells: list[str], name: str, fewest: int, notes: list[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     codes, levels = as_categories(cells)
     known = ~np.isnan(codes)
     if not known.all():
@@ -219,11 +219,11 @@ def _labels(cells: list[str], name: str, notes: list[str]) -> tuple[np.ndarray, 
         raise DataError(
             f"the target “{name}” has {len(levels)} different values in {int(known.sum())} rows: these are no classes"
         )
-    for code in np.flatnonzero(counts < _ROWS_OF_A_CLASS):
+    for code in np.flatnonzero(counts < fewest):
         if len(levels) > 1:
             notes.append(f"class “{levels[code]}” has only {counts[code]} rows, which are left out")
             known &= codes != code
-    kept = np.flatnonzero(counts >= _ROWS_OF_A_CLASS)
+    kept = np.flatnonzero(counts >= fewest)
     if known.any() and len(kept) == 1:
         others = " that has rows enough" if len(levels) > 1 else ""
         raise DataError(
