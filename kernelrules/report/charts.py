@@ -102,7 +102,7 @@ def pruning_curve(found: PruneCV) -> str:
         f"Cross-validated error falls from {error[0]:.4g} with one leaf to {error.min():.4g} with "
         f"{found.n_leaves[best]} leaves; {chosen} leaves were chosen, within one standard error of that.",
     )  # fmt: skip
-    y = Axis(0.0, float((error + se).max()) * 1.03 or 1.0, 270, 34)
+    y = Axis(0.0, float((error + se).max()) * 1.15 or 1.0, 270, 34)
     x = Axis(1, int(n[-1]), _left(y, percent), _WIDTH - 18, log=True)
     what = "error of held-out rows" if percent else "squared error of held-out rows"
     _frame(drawing, x, y, "leaves", what, percent=percent)
@@ -143,15 +143,15 @@ def bars(names: Sequence[str], values: Sequence[float], title: str) -> str:
     numbers = np.asarray(values, dtype=np.float64)
     both = bool((numbers < 0).any())
     height = 14 + 26 * len(numbers)
-    largest = float(np.abs(numbers).max(initial=0.0)) or 1.0
     said = "; ".join(f"{name} {value:.3g}" for name, value in zip(names, numbers, strict=True))
     drawing = Drawing(_WIDTH, height, title, said)
     left = 216.0
-    zero = (left + _WIDTH - 96) / 2 if both else left
-    room = _WIDTH - 96 - zero
+    below, above = max(-float(numbers.min(initial=0.0)), 0.0), max(float(numbers.max(initial=0.0)), 0.0)
+    scale = (_WIDTH - 96 - left) / (below + above or 1.0)
+    zero = left + below * scale
     for place, (name, value) in enumerate(zip(names, numbers.tolist(), strict=True)):
         y = 20 + 26 * place
-        end = zero + room * value / largest
+        end = zero + value * scale
         drawing.add("rect", tip=f"{name}: {value:.4g}", x=min(zero, end), y=y - 8, width=max(abs(end - zero), 1),
                     height=16, rx=3, fill=PALETTE[0] if value >= 0 else PALETTE[1])  # fmt: skip
         drawing.text(left - 10, y, shortened(name, 18), anchor="end")

@@ -170,6 +170,8 @@ def _verdict(study: Study) -> str:
         outcome.title for name, outcome in study.outcomes.items()
         if name not in (study.best, "baseline") and outcome.score.behind <= 2 * outcome.score.behind_se
     ]  # fmt: skip
+    if base.score.behind <= 2 * base.score.behind_se:
+        said += " That is not clearly better, by two standard errors."
     if ties:
         said += f" Not clearly worse, by two standard errors: the {' and the '.join(ties)}."
     return said

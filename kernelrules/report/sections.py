@@ -41,11 +41,13 @@ def describe(study: Study, name: str) -> Markup:
 def _tree(problem: Problem, fitted: Fitted) -> Markup:
     tree, found = named(fitted.model), fitted.choice
     drawn, whole = draw_tree(tree, f"Decision tree for {problem.target}")
-    size = f"{tree.n_leaves} leaves" if tree.n_leaves > 1 else "one leaf: no question is worth asking"
+    size = f"{tree.n_leaves} leaves" if tree.n_leaves > 1 else "a single leaf"
     lead = (
         f"Grown on all {tree.n_train} rows to {found.grown.n_leaves} leaves, then pruned to {size}: the smallest tree "
         "whose cross-validated error is within one standard error of the best."
     )
+    if tree.n_leaves == 1:
+        lead += " No question is worth asking, as far as these rows can tell."
     more = "" if whole else " Boxes in yellow stand for several leaves, which the text lists."
     words = "Branches are as wide as the share of rows that takes them."
     if problem.classes is not None:
@@ -58,7 +60,7 @@ def _tree(problem: Problem, fitted: Fitted) -> Markup:
         paragraph(lead),
         _legend(problem),
         figure(drawn, words + more),
-        details(f"The whole tree as text ({tree.n_leaves} leaves)", Markup(f"<pre>{escape(shown)}</pre>")),
+        details(f"The whole tree as text, {size}", Markup(f"<pre>{escape(shown)}</pre>")),
         figure(
             charts.pruning_curve(found),
             "Ten-fold cross-validated error of the nested trees (blue, with a band of one standard error), their error "
