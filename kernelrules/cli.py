@@ -12,6 +12,7 @@ import importlib
 import os
 import shlex
 import sys
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -68,7 +69,9 @@ def main(arguments: list[str] | None = None) -> int:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")  # names may have letters that a terminal lacks
     try:
-        code = run(given)
+        with warnings.catch_warnings():
+            warnings.showwarning = lambda message, *_: print(f"kernelrules: {message}", file=sys.stderr)
+            code = run(given)
         sys.stdout.flush()
         return code
     except KeyboardInterrupt:
@@ -268,19 +271,26 @@ def _require_folder(path: str) -> None:
 def _fit(given: argparse.Namespace) -> int:
     _require_folder(given.output)
     problem = _posed(given)
-    progress = shown_progress(quiet=given.quiet)
-    progress.begin(1)
-    progress.step(LEARNERS[given.model].title)
-    settings = Settings(given.seed, given.threads, progress.callback)
-    fitted = LEARNERS[given.model].fit(problem, np.arange(len(problem.y)), settings)
-    progress.end()
-    _persist().save(fitted.model, given.output)
+    model = _fitted(problem, given, given.model)
+    _persist().save(model, given.output)
     if not given.quiet:
-        print(f"{given.output}: {LEARNERS[given.model].title} of {given.target}, {fitted.model.n_train} rows")
+        print(f"{given.output}: {LEARNERS[given.model].title} of {given.target}, {model.n_train} rows")
         for column in problem.columns:
             if not column.used:
                 print(f"left out “{column.name}”: {column.note}", file=sys.stderr)
     return 0
+
+
+def _fitted(problem: Problem, given: argparse.Namespace, name: str) -> TableModel:
+    """A learner's model of all rows; a terminal shows that it is at work."""
+    learner = LEARNERS[name]
+    progress = shown_progress(quiet=given.quiet or not sys.stderr.isatty())
+    progress.begin(1)
+    progress.step(learner.title)
+    settings = Settings(given.seed, given.threads, progress.callback)
+    model = learner.fit(problem, np.arange(len(problem.y)), settings).model
+    progress.end()
+    return model
 
 
 def _persist() -> Any:
@@ -320,9 +330,5 @@ def _write_predictions(file: Any, model: TableModel, told: np.ndarray) -> None:
 
 
 def _rules(given: argparse.Namespace) -> int:
-    problem = _posed(given)
-    settings = Settings(given.seed, given.threads)
-    fitted = LEARNERS["rules"].fit(problem, np.arange(len(problem.y)), settings)
-
-    print(export.to_text(named(fitted.model)))
+    print(export.to_text(named(_fitted(_posed(given), given, "rules"))))
     return 0

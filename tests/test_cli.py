@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -87,6 +88,18 @@ def test_info_and_no_command(capsys, monkeypatch):
             for word in ("kernelrules", "OpenMP", "SIMD", "BLAS", "self-check  done"):
                 assert word in said
             assert ("kernelrules --help" in said) == (words == [])
+
+
+def test_warnings_are_lines_too(capsys, monkeypatch):
+    def warn(_):
+        warnings.warn("not quite done", UserWarning, stacklevel=1)
+        return 0
+
+    monkeypatch.setattr(cli, "_overview", warn)
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        assert run() == 0
+    assert capsys.readouterr().err == "kernelrules: not quite done\n"
 
 
 @pytest.mark.parametrize("words", [["--help"], *([name, "--help"] for name in ("report", "fit", "predict", "rules"))])
