@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 from _tables import HOSTILE, table
 
-from kernelrules import rules, tree
+from kernelrules import bounds, kernels, rules, svm, tree
 from kernelrules.report import read_sheet, render, run_study
 from kernelrules.report.models import LEARNERS, Settings, named, predict
 from kernelrules.report.page import _n_copies
 from kernelrules.report.progress import Bar, Line, Silent, shown_progress
 from kernelrules.report.reading import Sheet
+from kernelrules.report.sections import _machine_bounds
 from kernelrules.report.svg import Axis, Drawing
 from kernelrules.report.table import pose
 from kernelrules.report.tree_picture import draw_tree
@@ -154,6 +155,24 @@ def test_a_class_of_three_rows():
     assert study.outcomes["tree"].score.value > 0.8
     assert "rare" in render(study)
     assert "rare" not in pose(Sheet("s", ("x", "t"), ([repr(value) for value in x], y), ()), "t", folds=2).classes
+
+
+@pytest.mark.parametrize("multiclass", ["ovo", "ovr"])
+def test_bounds_of_several_machines_are_those_of_each_by_itself(multiclass):
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(120, 2))
+    y = np.array(["a", "b", "c"])[np.digitize(X[:, 0], [-0.5, 0.5])]
+    options = {"C": 0.5, "kernel": kernels.RBF(0.5), "tol": 1e-6}
+    found = _machine_bounds(svm.svc(X, y, multiclass=multiclass, **options), X, y)
+    assert len(found) == 3
+    if multiclass == "ovo":
+        name, mine, sides = "a or c", y != "b", y
+    else:
+        name, mine, sides = "b or not", np.full(120, True), y == "b"
+    alone = bounds.of_model(svm.svc(X[mine], sides[mine], **options), X[mine], sides[mine])
+    assert found[name].n == alone.n
+    assert found[name].total == pytest.approx(alone.total, rel=1e-4)
+    assert found[name].complexity == pytest.approx(alone.complexity)
 
 
 # ---- the page -----------------------------------------------------------------------------------------------------

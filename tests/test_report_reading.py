@@ -257,7 +257,16 @@ def test_rows_without_a_target_and_tiny_classes_go():
     assert sum("left out" in note for note in problem.notes) == 2
     numbers = pose(sheet_of(x=range(24), y=[*range(20), "", "", "NA", "?"]), "y")
     assert len(numbers.y) == 20
-    assert "4 rows without a target left out" in numbers.notes
+    assert "4 rows without a number for a target left out" in numbers.notes
+
+
+def test_a_few_words_among_numbers_are_no_classes():
+    y = [f"{i}.5" for i in range(59)] + ["unknown"]
+    problem = pose(sheet_of(x=range(60), y=y), "y")
+    assert problem.classes is None
+    assert len(problem.y) == 59
+    with pytest.raises(DataError, match="is not numbers: it holds “unknown”"):
+        pose(sheet_of(x=range(60), y=y[:40] + ["unknown"] * 20), "y", task="regression")
 
 
 NUMBERS = list(range(20))

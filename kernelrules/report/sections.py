@@ -107,10 +107,7 @@ def _rules(problem: Problem, fitted: Fitted) -> Markup:
         "and the figures are of that third."
     )
     head = ["", "If", "then", "rows", "support", *(["confidence"] if is_classes else [])]
-    rows = [
-        _rule_row(found, place, problem.classes is not None)
-        for place in range(min(len(found), _MOST_RULES))
-    ]  # fmt: skip
+    rows = [_rule_row(found, place, is_classes) for place in range(min(len(found), _MOST_RULES))]
     rest = [] if found.complete else [_default_row(found, is_classes)]
     more = f" The first {_MOST_RULES} of {len(found)} are shown." if len(found) > _MOST_RULES else ""
     count = "One rule" if len(found) == 1 else f"{len(found) or 'No'} rules"
@@ -171,12 +168,11 @@ def _svm(problem: Problem, fitted: Fitted) -> Markup:
         ["gap", f"{certificate.gap:.2g}", f"the solution is within {100 * relative:.2g} % of the best there is"],
         ["iterations", f"{certificate.iterations}", Markup(f"the tolerance {done}")],
     ]
-    body = [[name, value, words] for name, value, words in rows]
     return section(
         "svm",
         "The support vector machine",
         paragraph(lead),
-        table(f"Certificate{several}", ["", "value", "what it says"], body, left=3),
+        table(f"Certificate{several}", ["", "value", "what it says"], rows, left=3),
         *_bounds(problem, fitted),
         _grid(problem, choice),
     )
@@ -212,7 +208,8 @@ def _bounds(problem: Problem, fitted: Fitted) -> list[Markup]:
     ]  # fmt: skip
     more = f" (the first {_MOST_MACHINES} of {len(found)} machines)" if len(found) > _MOST_MACHINES else ""
     head = ["", "rows", "on the rows", "+ complexity", "+ chance", "= bound", ""]
-    return [heading, words, table(f"Margin bound{more}", head, rows)]
+    each = "" if len(model.classes) == 2 else " of each machine, each with its own 95 %"
+    return [heading, words, table(f"Margin bound{each}{more}", head, rows)]
 
 
 def _machine_bounds(model: Any, Z: np.ndarray, y: np.ndarray) -> dict[str, Bound]:

@@ -162,30 +162,35 @@ def _target(
     """What is predicted, the classes if it is classes, and the rows that have it."""
     numbers, stray = as_numbers(cells)
     notes = []
+    is_text = bool(stray) and guess(name, cells).kind == "category"  # not where a few cells among numbers are text
     if task == "auto":
-        task, why = _task_of(numbers, bool(stray) or categorical)
+        task, why = _task_of(numbers, is_text or categorical)
         notes.append(f"taken as {task}: {why}")
     if task == "regression":
-        if stray:
-            cell = next(iter(stray))
-            raise DataError(
-                f"the target “{name}” is not numbers: it holds “{cell}”, for example; "
-                "use --task classification, or another target"
-            )
-        known = ~np.isnan(numbers)
-        y, classes = numbers[known], None
-        if len(y) and (y == y[0]).all():
-            raise DataError(f"the target “{name}” has the same value {y[0]:g} in every row: there is nothing to learn")
-        if len(y) and not _SMALLEST < np.abs(y).max() < _LARGEST:
-            raise DataError(f"the target “{name}” goes up to {np.abs(y).max():g}: take other units")
+        y, classes, known = _targets(numbers, name, next(iter(stray), "") if is_text else None, notes)
     else:
         y, classes, known = _labels(cells if stray else _as_one_number(cells, numbers), name, fewest, notes)
     if not known.any():
         raise DataError(f"the target “{name}” is missing in every row")
-    n_without = sum(np.isnan(numbers).tolist()) if task == "regression" else None
-    if n_without:
-        notes.append(f"{n_without} rows without a target left out")
     return y, classes, known, notes
+
+
+def _targets(numbers: np.ndarray, name: str, text: str | None, notes: list[str]) -> tuple[np.ndarray, None, np.ndarray]:
+    """Numbers to predict, and the rows that have one; `text` is a cell that is none, where there are many such."""
+    if text is not None:
+        raise DataError(
+            f"the target “{name}” is not numbers: it holds “{text}”, for example; "
+            "use --task classification, or another target"
+        )
+    known = ~np.isnan(numbers)
+    y = numbers[known]
+    if len(y) and (y == y[0]).all():
+        raise DataError(f"the target “{name}” has the same value {y[0]:g} in every row: there is nothing to learn")
+    if len(y) and not _SMALLEST < np.abs(y).max() < _LARGEST:
+        raise DataError(f"the target “{name}” goes up to {np.abs(y).max():g}: take other units")
+    if not known.all():
+        notes.append(f"{int((~known).sum())} rows without a number for a target left out")
+    return y, None, known
 
 
 def _task_of(numbers: np.ndarray, text: bool) -> tuple[str, str]:
