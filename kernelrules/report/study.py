@@ -23,7 +23,7 @@ from kernelrules.report.table import Problem
 
 __all__ = ["Outcome", "Score", "Study", "run_study"]
 
-_FEW_ROWS = 1000  # that are not worth a second thread
+_FEW_ROWS = 5000  # thousands of fits of so few rows gain little by a second thread, and lose much on a busy machine
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ def run_study(
     learners : iterable of str
         Which of `LEARNERS`.
     n_threads : int, optional
-        Default: the cores that the process may use.
+        Default: one for up to 5000 rows, for more the cores that the process may use. Results do not depend on it.
     progress : optional
         Told what is going on, as in `progress.py`.
 
@@ -154,7 +154,7 @@ def run_study(
     seconds = {"baseline": 0.0}
     remarks: list[str] = []
     n_folds = int(numbers.max()) + 1
-    if len(problem.y) <= _FEW_ROWS:
+    if n_threads is None and len(problem.y) <= _FEW_ROWS:
         n_threads = 1
     settings = Settings(seed, n_threads, progress.callback)
     progress.begin(len(learners) * (n_folds + 1))
