@@ -1,7 +1,14 @@
 """Sphinx's settings. From the repository's root: `sphinx-build -W --keep-going -n -b html docs docs/_build/html`."""
 
+import ast
+import contextlib
+import io
 import runpy
+import textwrap
 from pathlib import Path
+
+import matplotlib
+from matplotlib import pyplot
 
 import kernelrules
 
@@ -40,10 +47,16 @@ numpydoc_validation_checks = {
 # ---- doctest: `sphinx-build -b doctest docs docs/_build/doctest` ---------------------------------------------------
 # Data frames are shown with pandas, which building the pages does not need.
 doctest_global_setup = """
+import kernelrules
 try:
     import pandas
 except ImportError:
     pandas = None
+"""
+doctest_global_cleanup = """
+import sys
+if "matplotlib.pyplot" in sys.modules:
+    sys.modules["matplotlib.pyplot"].close("all")
 """
 
 # ---- html ----------------------------------------------------------------------------------------------------------
@@ -73,6 +86,44 @@ def draw_figures(app):
             runpy.run_path(str(script))["draw"](picture)
 
 
+def build_gallery(app):
+    """A page for each script in examples/gallery: its docstring, its picture, its code, and what it prints.
+
+    Scripts run where their picture is missing or older; pictures and what was printed go to _build/gallery.
+    """
+    matplotlib.use("Agg")
+    folder, pages = HERE / "_build" / "gallery", HERE / "gallery" / "generated"
+    folder.mkdir(parents=True, exist_ok=True)
+    pages.mkdir(exist_ok=True)
+    for script in sorted((HERE / "examples" / "gallery").glob("*.py")):
+        picture, printed = folder / f"{script.stem}.png", folder / f"{script.stem}.txt"
+        if not picture.exists() or picture.stat().st_mtime < script.stat().st_mtime:
+            pyplot.close("all")
+            with contextlib.redirect_stdout(io.StringIO()) as said:
+                runpy.run_path(str(script), run_name="__main__")
+            printed.write_text(said.getvalue(), encoding="utf-8")
+            pyplot.gcf().savefig(picture, dpi=120)
+        text = gallery_page(script, printed.read_text(encoding="utf-8"))
+        page = pages / f"{script.stem}.rst"
+        if not page.exists() or page.read_text(encoding="utf-8") != text:
+            page.write_text(text, encoding="utf-8")
+
+
+def gallery_page(script, printed):
+    """The page of a script."""
+    parsed = ast.parse(script.read_text(encoding="utf-8"))
+    title, _, words = ast.get_docstring(parsed).partition("\n")
+    lines = [
+        title, "=" * len(title), "", words.strip(), "",
+        f".. figure:: ../../_build/gallery/{script.stem}.png", f"   :alt: {title}", "",
+        f".. literalinclude:: ../../examples/gallery/{script.name}", f"   :lines: {parsed.body[1].lineno}-", "",
+    ]  # fmt: skip
+    if printed:
+        lines += ["It prints", "", ".. code-block:: none", "", textwrap.indent(printed, "   ")]
+    return "\n".join(lines)
+
+
 def setup(app):
-    """Hook the figures in before any page is read."""
+    """Hook the figures and the gallery in before any page is read."""
     app.connect("builder-inited", draw_figures)
+    app.connect("builder-inited", build_gallery, priority=400)  # before autosummary looks for pages

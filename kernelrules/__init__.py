@@ -5,16 +5,31 @@
 Submodules: `kernels` (kernels, Gram matrices, feature maps), `losses` (losses of the margin), `ridge` (four
 representations of one predictor), `svm` (support vector machines), `erm` (regularised risk of smooth losses), `graph`
 (learning on graphs), `tree` (decision trees), `prune` (smaller trees of a grown one), `rules` (rules of trees, and
-rules learned), `export` (trees and rules as text, code and pictures), `bounds` (what can be promised of what was
-learned), `datasets` (two small tables). `cython_api` is the surface for other compiled code, with `get_include()` for
-its header.
+rules learned), `export` (trees and rules as text, code and pictures), `plot` (pictures, with matplotlib), `bounds`
+(what can be promised of what was learned), `persist` (results in files: `save`, `load`), `datasets` (two small tables).
+`cython_api` is the surface for other compiled code, with `get_include()` for its header.
 """
 
 from importlib import metadata as _metadata
 from pathlib import Path as _Path
 
 try:
-    from kernelrules import bounds, datasets, erm, export, graph, kernels, losses, prune, ridge, rules, svm, tree
+    from kernelrules import (
+        bounds,
+        datasets,
+        erm,
+        export,
+        graph,
+        kernels,
+        losses,
+        persist,
+        plot,
+        prune,
+        ridge,
+        rules,
+        svm,
+        tree,
+    )
 except ModuleNotFoundError as _error:
     if _error.name is None or not _error.name.startswith("kernelrules."):
         raise
@@ -24,6 +39,7 @@ except ModuleNotFoundError as _error:
     ) from _error
 
 from kernelrules.kernels import RBF, Laplacian, Linear, Polynomial, Precomputed, Sigmoid, gram
+from kernelrules.persist import load, save
 
 __version__ = _metadata.version("kernelrules")
 
@@ -43,10 +59,14 @@ __all__ = [
     "gram",
     "graph",
     "kernels",
+    "load",
     "losses",
+    "persist",
+    "plot",
     "prune",
     "ridge",
     "rules",
+    "save",
     "svm",
     "tree",
 ]

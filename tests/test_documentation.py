@@ -55,3 +55,14 @@ def test_changelog_names_the_version():
     if not changes.exists():
         pytest.skip("tests run without the changelog")
     assert f"## {kernelrules.__version__}" in changes.read_text(encoding="utf-8")
+
+
+def test_links_that_lead_nowhere_are_found(tmp_path):
+    broken = runpy.run_path(str(ROOT / "docs" / "check_links.py"))["broken"]
+    (tmp_path / "other.html").write_text('<p id="here">', encoding="utf-8")
+    links = ["other.html", "other.html#here", "#top", "https://example.org/x", "gone.html", "other.html#gone", "a.png"]
+    body = '<h1 id="top"></h1>' + "".join(f'<a href="{link}"></a>' for link in links[:-1]) + f'<img src="{links[-1]}">'
+    (tmp_path / "index.html").write_text(body, encoding="utf-8")
+    bad, outside = broken(tmp_path)
+    assert [link for _, link in bad] == links[4:]
+    assert outside == ["https://example.org/x"]

@@ -16,7 +16,7 @@ class Imports:
         return "import kernelrules"
 
     def timeraw_import_after_dependencies(self):
-        """Our own part: numpy and scipy are there already."""
+        """Our own part, which has to stay below 0.15 s: numpy and scipy are there already."""
         return "import kernelrules", DEPENDENCIES
 
 

@@ -6,9 +6,9 @@ docs/conf.py runs it; `python docs/figures/prune.py` writes prune.png here.
 import numpy as np
 from matplotlib.figure import Figure
 
-from kernelrules import datasets, prune, tree
+from kernelrules import datasets, plot, prune, tree
 
-BLUE, RED, GREEN, GREY = "#1f5fa8", "#c44e52", "#4c9f70", "#777777"
+BLUE, RED = "#1f5fa8", "#c44e52"
 
 
 def halves():
@@ -19,18 +19,11 @@ def halves():
 
 
 def draw_curve(axes, result, test_error):
-    """Errors of the nested trees, with one standard error either way, and the two choices."""
-    size = result.n_leaves
-    best, chosen = result.error.argmin(), result.chosen
-    axes.errorbar(
-        size, result.error, result.se, color=BLUE, marker="o", markersize=3, linewidth=1.3, elinewidth=0.7,
-        label="ten folds, ± one standard error",
-    )  # fmt: skip
-    axes.plot(size, [test_error(alpha) for alpha in result.alphas], color=RED, linewidth=1.3, label="test rows")
-    axes.plot(size, result.risk, color=GREY, linewidth=1.0, linestyle="--", label="training rows")
-    axes.axhline(result.error[best] + result.se[best], color=GREY, linestyle=":", linewidth=1.0)
-    axes.axvline(size[chosen], color=GREEN, linestyle="-.", linewidth=1.2, label=f"1-SE rule: {size[chosen]} leaves")
-    axes.set(xscale="log", xlabel="leaves", ylabel="error rate", ylim=(0, 0.25), title="Spambase: error against size")
+    """Errors of the nested trees with the choice of the 1-SE rule, and those on test rows."""
+    plot.cv_curve(result, axes)
+    errors = [test_error(alpha) for alpha in result.alphas]
+    axes.plot(result.n_leaves, errors, color=RED, linewidth=1.3, label="test rows")
+    axes.set(ylabel="error rate", ylim=(0, 0.25), title="Spambase: error against size")
     axes.legend(frameon=False, fontsize=8)
 
 

@@ -7,9 +7,9 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from kernelrules import rules, tree
+from kernelrules import plot, rules, tree
 
-BLUE, RED, DARK = "#1f5fa8", "#c44e52", "#333333"
+DARK = "#333333"
 LIMIT = 2.0
 
 
@@ -32,15 +32,20 @@ def box(rule):
 
 def draw_rules(axes, listed, X, y, title):
     """The regions of the prediction, the boxes of the rules, and the points."""
-    steps = np.linspace(-LIMIT, LIMIT, 240)
-    grid = np.stack(np.meshgrid(steps, steps), axis=-1).reshape(-1, 2)
-    is_red = (rules.predict(listed, grid) == "red").reshape(240, 240)
-    axes.contourf(steps, steps, is_red, levels=[-0.5, 0.5, 1.5], colors=[BLUE, RED], alpha=0.2)
+    plot.regions(listed, X, y, axes)
     for rule in listed:
         axes.add_patch(Rectangle(*box(rule), facecolor="none", edgecolor=DARK, linewidth=0.8))
-    for label, colour, marker in (("blue", BLUE, "o"), ("red", RED, "s")):
-        axes.scatter(*X[y == label].T, s=8, marker=marker, color=colour, zorder=3)
-    axes.set(xlim=(-LIMIT, LIMIT), ylim=(-LIMIT, LIMIT), xticks=[], yticks=[], aspect="equal", title=title)
+    axes.set(
+        xlim=(-LIMIT, LIMIT),
+        ylim=(-LIMIT, LIMIT),
+        xticks=[],
+        yticks=[],
+        aspect="equal",
+        title=title,
+        xlabel="",
+        ylabel="",
+    )
+    axes.get_legend().remove()
     axes.title.set_size(9)
 
 

@@ -6,7 +6,7 @@ docs/conf.py runs it; `python docs/figures/svm_kinds.py` writes svm_kinds.png he
 import numpy as np
 from matplotlib.figure import Figure
 
-from kernelrules import datasets, kernels, svm
+from kernelrules import datasets, kernels, plot, svm
 
 COLOURS = ["#1f5fa8", "#c44e52", "#2e8b57"]
 DARK, GREY = "#333333", "#888888"
@@ -18,6 +18,12 @@ def plane(limit, n=240):
     return across, up, np.c_[across.ravel(), up.ravel()]
 
 
+def bare(axes, title):
+    """Without numbers and legend."""
+    axes.get_legend().remove()
+    axes.set(xticks=[], yticks=[], xlabel="", ylabel="", aspect="equal", title=title)
+
+
 def draw_classes(axes):
     """Three classes, a machine for each pair; hatched where each class has one vote."""
     angle = 2 * np.pi * np.arange(3) / 3
@@ -25,21 +31,12 @@ def draw_classes(axes):
     y = np.repeat(np.arange(3), 25)
     X = centres[y] * 1.1 + 0.65 * np.random.default_rng(4).normal(size=(75, 2))
     model = svm.svc(X, y, C=10.0, kernel=kernels.RBF(1.0))
+    plot.regions(model, X, y, axes)
     across, up, points = plane(2.9)
-    axes.contourf(
-        across,
-        up,
-        svm.predict(model, points).reshape(across.shape),
-        levels=[-0.5, 0.5, 1.5, 2.5],
-        colors=COLOURS,
-        alpha=0.15,
-    )
     first = svm.decision(model, points) > 0  # columns: 0 against 1, 0 against 2, 1 against 2
     tied = (first[:, 0] == first[:, 2]) & (first[:, 0] != first[:, 1])
     axes.contourf(across, up, tied.reshape(across.shape), levels=[0.5, 1.5], colors="none", hatches=["////"])
-    for label, marker in enumerate("os^"):
-        axes.scatter(*X[y == label].T, s=16, marker=marker, color=COLOURS[label], zorder=3)
-    axes.set(xticks=[], yticks=[], aspect="equal", title="Three classes by votes; hatched: one vote each")
+    bare(axes, "Three classes by votes; hatched: one vote each")
 
 
 def draw_regression(axes):
@@ -63,13 +60,8 @@ def draw_one_class(axes):
     rng = np.random.default_rng(2)
     X = np.r_[rng.normal([-1.2, -0.6], 0.5, size=(60, 2)), rng.normal([1.2, 0.8], 0.5, size=(60, 2))]
     model = svm.one_class(X, nu=0.1, kernel=kernels.RBF(0.7))
-    across, up, points = plane(3.1)
-    f = svm.decision(model, points).reshape(across.shape)
-    axes.contourf(across, up, f, levels=[0.0, f.max()], colors=[COLOURS[2]], alpha=0.15)
-    axes.contour(across, up, f, levels=[0.0], colors=DARK, linewidths=1.2)
-    axes.scatter(*X.T, s=14, color=COLOURS[2], zorder=3)
-    axes.scatter(*X[model.support].T, s=70, facecolor="none", edgecolor=GREY, linewidth=0.8)
-    axes.set(xticks=[], yticks=[], aspect="equal", title="One class, ν = 0.1; rings: support vectors")
+    plot.regions(model, X, ax=axes)
+    bare(axes, "One class, ν = 0.1; rings: support vectors")
 
 
 def draw_choice(axes):
@@ -79,17 +71,11 @@ def draw_choice(axes):
     some = np.random.default_rng(0).choice(len(X), 1000, replace=False)
     Cs = np.geomspace(0.01, 1000, 16)
     result = svm.tune(X[some], y[some], Cs=Cs, folds=10, rule="1se", rng=0, kernel=kernels.RBF(0.01))
-    mean, se = result.mean[0], result.se[0]
-    best = mean.argmin()
-    axes.errorbar(Cs, mean, se, color=COLOURS[0], marker="o", markersize=4, linewidth=1.5, elinewidth=0.8, capsize=2)
-    axes.axhline(mean[best] + se[best], color=GREY, linestyle=":", linewidth=1.0)
-    axes.axvline(Cs[best], color=COLOURS[1], linestyle="--", linewidth=1.2, label="minimum")
-    axes.axvline(result.best["C"], color=COLOURS[2], linestyle="-.", linewidth=1.2, label="one standard error")
-    axes.set(
-        xscale="log", xlabel="C", ylabel="error rate, 10 folds", title="Choosing C: 1000 rows of Spambase, γ = 0.01"
-    )
+    plot.cv_curve(result, axes)
+    best = Cs[result.mean[0].argmin()]
+    axes.axvline(best, color=COLOURS[1], linestyle="--", linewidth=1.2, label=f"minimum: C = {best:.3g}")
+    axes.set(ylim=(None, None), title="Choosing C: 1000 rows of Spambase, γ = 0.01")
     axes.legend(frameon=False, fontsize=8)
-    axes.spines[["top", "right"]].set_visible(False)
 
 
 def draw(path):

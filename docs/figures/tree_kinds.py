@@ -6,7 +6,7 @@ docs/conf.py runs it; `python docs/figures/tree_kinds.py` writes tree_kinds.png 
 import numpy as np
 from matplotlib.figure import Figure
 
-from kernelrules import tree
+from kernelrules import plot, tree
 
 BLUE, RED, GREEN, DARK, GREY = "#1f5fa8", "#c44e52", "#2e8b57", "#333333", "#888888"
 
@@ -36,15 +36,12 @@ def draw_plane(axes, splits):
     """What is predicted over the plane."""
     X, y = slanted()
     grown = tree.grow(X, y, splits=splits, max_depth=None if splits == "axis" else 1)
-    grid = np.linspace(-2, 2, 400)
-    across, up = np.meshgrid(grid, grid)
-    shares = tree.predict_proba(grown, np.c_[across.ravel(), up.ravel()])[:, 1].reshape(across.shape)
-    axes.contourf(across, up, shares, levels=[-0.01, 0.5, 1.01], colors=[BLUE, RED], alpha=0.15)
-    for label, colour, marker in ((0, BLUE, "o"), (1, RED, "s")):
-        axes.scatter(*X[y == label].T, s=9, marker=marker, color=colour, zorder=3)
+    plot.regions(grown, X, y, axes, n_grid=400)
+    axes.get_legend().remove()
     wrong = (tree.predict(grown, X) != y).sum()
     what = 'splits="axis"' if splits == "axis" else 'splits="oblique", depth 1'
-    axes.set(xticks=[], yticks=[], aspect="equal", title=f"{what}: {grown.n_leaves} leaves, {wrong} points wrong")
+    title = f"{what}: {grown.n_leaves} leaves, {wrong} points wrong"
+    axes.set(xticks=[], yticks=[], xlabel="", ylabel="", aspect="equal", title=title)
 
 
 def draw_curves(axes, x, y, grown, title):

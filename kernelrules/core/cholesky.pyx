@@ -322,24 +322,26 @@ cdef void pack_tile(const void *simd, Py_ssize_t sliver, const real_t *factor, P
 
 
 cdef void solve_block(const void *simd, Py_ssize_t sliver, const Corner *corner, Py_ssize_t n, Py_ssize_t k,
-                      const real_t *panel, real_t *rows, Py_ssize_t n_rows, real_t *slivers,
+                      Py_ssize_t start, const real_t *panel, real_t *rows, Py_ssize_t n_rows, real_t *slivers,
                       const Bench *bench) noexcept nogil:
-    """Columns of tile k of X = rows · L⁻ᵀ for at most TILE right-hand sides, whose slivers grow with k."""
+    """Columns of tile k of X = rows · L⁻ᵀ for at most TILE right-hand sides, whose slivers grow with k; those of tiles
+    before `start` are zero."""
     cdef Py_ssize_t step = sliver * n, width = min(<Py_ssize_t> TILE, n - k * TILE), j
     cdef real_t *tile = <real_t *> bench.tile
-    for j in range(k):
+    for j in range(start, k):
         sums(simd, KR_SUM_PRODUCTS, slivers + j * TILE * sliver, step, n_rows, panel + j * TILE * sliver, step, width,
-             TILE, tile, TILE, KR_SUM_ADD if j > 0 else 0)
-    if k > 0:
+             TILE, tile, TILE, KR_SUM_ADD if j > start else 0)
+    if k > start:
         subtract(tile, TILE, rows + k * TILE, n, n_rows, width, False)
     solve_tile(simd, sliver, corner, rows + k * TILE, n, n_rows, width, slivers + k * TILE * sliver, step,
                <real_t *> bench.strip)
 
 
-cdef int solve_blocks(const real_t *factor, Py_ssize_t n, bint backward, real_t *b, Py_ssize_t n_rows, int n_threads,
-                      object tick) except -1:
+cdef int solve_blocks(const real_t *factor, Py_ssize_t n, bint backward, Py_ssize_t start, real_t *b,
+                      Py_ssize_t n_rows, int n_threads, object tick) except -1:
     """b := b · L⁻ᵀ, at most TILE rows a task, as many tasks at a time as slivers of BATCH_BYTES allow: they share the
-    slivers of L's tiles. A row's bits do not depend on the task it is in, so the tasks may depend on the threads."""
+    slivers of L's tiles. Columns of b in tiles before `start` are zero, and stay so. A row's bits do not depend on the
+    task it is in, so the tasks may depend on the threads."""
     cdef const void *simd = pick(simd_level(), b)
     cdef Py_ssize_t sliver = sliver_rows(simd, b), n_tiles = (n + TILE - 1) // TILE, first = 0, last, t, k, j
     cdef Py_ssize_t room = n * TILE, n_blocks = (n_rows + TILE * n_threads - 1) // (TILE * n_threads) * n_threads
@@ -357,13 +359,13 @@ cdef int solve_blocks(const real_t *factor, Py_ssize_t n, bint backward, real_t 
             raise MemoryError("working memory could not be allocated")
         while first < n_blocks:
             last = min(first + batch, n_blocks)
-            for k in range(n_tiles):
+            for k in range(start, n_tiles):
                 with nogil:
                     prepare_corner(simd, sliver, corner, factor, n, backward, k * TILE, benches)
-                    for j in prange(k, num_threads=n_threads, schedule="static"):
+                    for j in prange(start, k, num_threads=n_threads, schedule="static"):
                         pack_tile(simd, sliver, factor, n, backward, k, j, panel, &benches[threadid()])
                     for t in prange(first, last, num_threads=n_threads, schedule="dynamic", chunksize=1):
-                        solve_block(simd, sliver, corner, n, k, panel, b + t * height * n,
+                        solve_block(simd, sliver, corner, n, k, start, panel, b + t * height * n,
                                     min(height, n_rows - t * height), slivers + (t - first) * room,
                                     &benches[threadid()])
                 PyErr_CheckSignals()
@@ -441,7 +443,8 @@ cdef int solve_few(const real_t *factor, Py_ssize_t n, bint both, real_t *b, Py_
     return 0
 
 
-cdef int solve_all(const real_t[:, ::1] factor, real_t[:, ::1] b, bint both, int n_threads, object tick) except -1:
+cdef int solve_all(const real_t[:, ::1] factor, real_t[:, ::1] b, bint both, int n_threads, object tick,
+                   Py_ssize_t n_zero) except -1:
     cdef Py_ssize_t n = factor.shape[0], n_rows = b.shape[0]
     if factor.shape[1] != n or b.shape[1] != n:
         raise ValueError("the factor must be square and each row of b as long as it")
@@ -449,19 +452,22 @@ cdef int solve_all(const real_t[:, ::1] factor, real_t[:, ::1] b, bint both, int
         return 0
     if n_rows <= FEW:
         return solve_few(&factor[0, 0], n, both, &b[0, 0], n_rows, n_threads)
-    solve_blocks(&factor[0, 0], n, False, &b[0, 0], n_rows, n_threads, tick)
+    solve_blocks(&factor[0, 0], n, False, n_zero // TILE, &b[0, 0], n_rows, n_threads, tick)
     if both:
         reverse_rows(&b[0, 0], n_rows, n)
-        solve_blocks(&factor[0, 0], n, True, &b[0, 0], n_rows, n_threads, tick)
+        solve_blocks(&factor[0, 0], n, True, 0, &b[0, 0], n_rows, n_threads, tick)
         reverse_rows(&b[0, 0], n_rows, n)
     return 0
 
 
-def solve_lower(const real_t[:, ::1] factor, real_t[:, ::1] b, int n_threads, tick=None):
-    """b := L⁻¹·b for every row of b, with the lower triangle of `factor`."""
-    solve_all(factor, b, False, n_threads, tick)
+def solve_lower(const real_t[:, ::1] factor, real_t[:, ::1] b, int n_threads, tick=None, Py_ssize_t n_zero=0):
+    """b := L⁻¹·b for every row of b, with the lower triangle of `factor`. Rows that begin with n_zero zeros, less than
+    there are columns, cost less."""
+    if not 0 <= n_zero <= factor.shape[0]:
+        raise ValueError("n_zero must be a number of columns")
+    solve_all(factor, b, False, n_threads, tick, n_zero)
 
 
 def solve(const real_t[:, ::1] factor, real_t[:, ::1] b, int n_threads, tick=None):
     """b := (L·Lᵀ)⁻¹·b for every row of b."""
-    solve_all(factor, b, True, n_threads, tick)
+    solve_all(factor, b, True, n_threads, tick, 0)

@@ -9,9 +9,10 @@ from cython.parallel cimport prange, threadid
 from libc.math cimport INFINITY, NAN, isnan
 from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 
 from kernelrules.core.gram cimport better_step
+from kernelrules.core.machine cimport simd_level
 from kernelrules.core.types cimport real_t
 
 from time import perf_counter
@@ -19,10 +20,18 @@ from time import perf_counter
 cdef extern from "Python.h":
     int PyErr_CheckSignals() except -1
 
+cdef extern from "fetch.h" nogil:
+    void kr_fetch_rows(const char *rows, Py_ssize_t n_rows, Py_ssize_t row_step) noexcept
+
+cdef extern from "words.h" nogil:
+    uint64_t kr_word(int level, const double *values, double low, double high, int missing) noexcept
+    int kr_lowest(uint64_t word) noexcept
+
 cdef enum:
-    WORD = 64           # rows of a word
-    WORDS = 8           # of one task
-    ROWS = 512          # the same
+    WORD = 64           # rows of a word, and of one task
+    AHEAD = 32          # rows that are fetched before their turn
+    STRIDE = 72         # from one column of a task to the next: powers of two lead all to the same places in caches
+    TASKS = 8           # that a thread takes at a time
     CHUNK = 256         # words that are combined at a time
     RULES = 256         # that are counted between two looks at signals
 
@@ -130,51 +139,65 @@ cdef void gather(const char *data, Py_ssize_t first, Py_ssize_t n_rows, Py_ssize
     """The columns that are tested, one after the other, of some rows; past the last one NaN."""
     cdef Py_ssize_t i, j
     for i in range(n_rows):
+        kr_fetch_rows(data + (first + i + AHEAD) * row_step, 1, row_step)
         for j in range(n_used):
-            values[j * ROWS + i] = entry(data, first + i, row_step, column_step, columns[j], example)
-    for i in range(n_rows, ROWS):
+            values[j * STRIDE + i] = entry(data, first + i, row_step, column_step, columns[j], example)
+    for i in range(n_rows, WORD):
         for j in range(n_used):
-            values[j * ROWS + i] = NAN
+            values[j * STRIDE + i] = NAN
 
 
-cdef uint64_t word_of(const Test *test, const double *values) noexcept nogil:
+cdef uint64_t word_of(const Test *test, const double *values, int level) noexcept nogil:
     """Which of 64 values pass."""
-    cdef unsigned char flags[WORD]
-    cdef double low = test.low, high = test.high
-    cdef unsigned char missing = test.missing
     cdef uint64_t word = 0
     cdef int i
     if test.levels == NULL:
-        for i in range(WORD):       # without branches, so that it is vectorised
-            flags[i] = ((low < values[i]) & (values[i] <= high)) | ((values[i] != values[i]) & missing)
-    else:
-        for i in range(WORD):
-            flags[i] = passes(test, values[i])
+        return kr_word(level, values, test.low, test.high, test.missing)
     for i in range(WORD):
-        word |= <uint64_t> flags[i] << i
+        word |= <uint64_t> passes(test, values[i]) << i
     return word
 
 
-cdef void fill_words(const Test *tests, const int64_t *chosen, Py_ssize_t n_chosen, const int64_t *place,
-                     const double *values, Py_ssize_t n_rows, uint64_t *masks, Py_ssize_t n_words) noexcept nogil:
-    """WORDS words of the chosen tests, fewer at the end; place[e] is the place of a test's column among the values."""
-    cdef Py_ssize_t e, t, w, words = (n_rows + WORD - 1) // WORD, left = n_rows % WORD
-    cdef uint64_t last = (<uint64_t> 1 << left) - 1 if left else ~<uint64_t> 0
+cdef class Used:
+    """The columns that chosen tests are about, and for each of these tests the place of its column among them."""
+
+    cdef int64_t[::1] place, columns
+    cdef Py_ssize_t n
+
+    def __init__(self, Tests tests, const int64_t[::1] chosen):
+        cdef Py_ssize_t e, n = chosen.shape[0]
+        self.place = memoryview(bytearray((n + 1) * sizeof(int64_t))).cast("q")
+        self.columns = memoryview(bytearray((n + 1) * sizeof(int64_t))).cast("q")
+        places = {}
+        for e in range(n):
+            if not 0 <= chosen[e] < tests.n:
+                raise ValueError(f"there is no test {chosen[e]}")
+            self.place[e] = places.setdefault(tests.tests[chosen[e]].column, len(places))
+            self.columns[self.place[e]] = tests.tests[chosen[e]].column
+        self.n = len(places)
+
+
+cdef void fill_word(const Test *tests, const int64_t *chosen, Py_ssize_t n_chosen, const int64_t *place,
+                    const double *values, uint64_t known, uint64_t *masks, Py_ssize_t n_words,
+                    int level) noexcept nogil:
+    """One word of the chosen tests; place[e] is the place of a test's column among the values, `known` has the rows."""
+    cdef Py_ssize_t e
     for e in range(n_chosen):
-        t = chosen[e]
-        for w in range(words):
-            masks[t * n_words + w] = word_of(&tests[t], values + place[e] * ROWS + w * WORD)
-        masks[t * n_words + words - 1] &= last
+        masks[chosen[e] * n_words] = word_of(&tests[chosen[e]], values + place[e] * STRIDE, level) & known
+
+
+cdef inline uint64_t rows_of_word(Py_ssize_t word, Py_ssize_t n) noexcept nogil:
+    """Bits of the rows that there are, of n, in this word."""
+    return ~<uint64_t> 0 if n - word * WORD >= WORD else (<uint64_t> 1 << (n - word * WORD)) - 1
 
 
 def fill_masks(Tests tests, const int64_t[::1] chosen, const real_t[:, :] x, uint64_t[:, ::1] masks, int n_threads,
                tick=None):
     """masks[t, i // 64], bit i % 64 = whether row i passes test t, for the chosen t; bits past the last row are 0."""
-    cdef Py_ssize_t n = x.shape[0], n_words = masks.shape[1], task, first = 0, last, step = 16 * n_threads, e, n_used
-    cdef Py_ssize_t row_step = x.strides[0], column_step = x.strides[1], n_tasks = (n + ROWS - 1) // ROWS
-    cdef Py_ssize_t n_chosen = chosen.shape[0]
-    cdef int64_t[::1] place = memoryview(bytearray((n_chosen + 1) * sizeof(int64_t))).cast("q")
-    cdef int64_t[::1] columns = memoryview(bytearray((n_chosen + 1) * sizeof(int64_t))).cast("q")
+    cdef Py_ssize_t n = x.shape[0], n_words = masks.shape[1], word, first = 0, last, step = 128 * n_threads
+    cdef Py_ssize_t row_step = x.strides[0], column_step = x.strides[1], n_chosen = chosen.shape[0]
+    cdef Used used = Used(tests, chosen)
+    cdef int level = simd_level()
     cdef const char *data
     cdef const real_t *example
     cdef double *values
@@ -182,32 +205,117 @@ def fill_masks(Tests tests, const int64_t[::1] chosen, const real_t[:, :] x, uin
         raise ValueError("the shapes of the rows, the tests and the masks do not agree")
     if n == 0 or n_chosen == 0:
         return
-    places = {}
-    for e in range(n_chosen):
-        if not 0 <= chosen[e] < tests.n:
-            raise ValueError(f"there is no test {chosen[e]}")
-        place[e] = places.setdefault(tests.tests[chosen[e]].column, len(places))
-        columns[place[e]] = tests.tests[chosen[e]].column
-    n_used = len(places)
-    values = <double *> malloc(n_threads * n_used * ROWS * sizeof(double))
+    values = <double *> malloc(n_threads * used.n * STRIDE * sizeof(double))
     if values == NULL:
         raise MemoryError("working memory could not be allocated")
     data, example = <const char *> &x[0, 0], &x[0, 0]
     try:
-        while first < n_tasks:
-            last = min(first + step, n_tasks)
+        while first < n_words:
+            last = min(first + step, n_words)
             started = perf_counter()
-            for task in prange(first, last, num_threads=n_threads, schedule="dynamic", chunksize=1, nogil=True):
-                gather(data, task * ROWS, min(<Py_ssize_t> ROWS, n - task * ROWS), row_step, column_step, &columns[0],
-                       n_used, values + threadid() * n_used * ROWS, example)
-                fill_words(tests.tests, &chosen[0], n_chosen, &place[0], values + threadid() * n_used * ROWS,
-                           min(<Py_ssize_t> ROWS, n - task * ROWS), &masks[0, task * WORDS], n_words)
+            for word in prange(first, last, num_threads=n_threads, schedule="dynamic", chunksize=TASKS, nogil=True):
+                gather(data, word * WORD, min(<Py_ssize_t> WORD, n - word * WORD), row_step, column_step,
+                       &used.columns[0], used.n, values + threadid() * used.n * STRIDE, example)
+                fill_word(tests.tests, &chosen[0], n_chosen, &used.place[0], values + threadid() * used.n * STRIDE,
+                          rows_of_word(word, n), &masks[0, word], n_words, level)
             first, step = last, better_step(step, perf_counter() - started)
             PyErr_CheckSignals()
             if tick is not None:
-                tick(min(first * ROWS, n), n)
+                tick(min(first * WORD, n), n)
     finally:
         free(values)
+
+
+cdef struct RuleTests:      # borrowed: rule r has the tests ids[start[r]] to ids[start[r + 1] - 1]
+    const Test *tests
+    const int64_t *place                # of a test's column among those that are used
+    const int64_t *columns
+    const int64_t *start
+    const int64_t *ids
+    Py_ssize_t n_tests, n_columns, n_rules
+    int level
+
+
+cdef Py_ssize_t desk_size(const RuleTests *rules) noexcept nogil:
+    """Bytes that a thread writes on: values by column, a word a test, and which tests have theirs."""
+    return (rules.n_columns * STRIDE + rules.n_tests) * 8 + (rules.n_tests + 63) // 64 * 64
+
+
+cdef void first_of_word(const RuleTests *rules, char *desk, uint64_t waiting, int64_t *out) noexcept nogil:
+    """The first rule that holds for each of the waiting rows, or n_rules; their values are on the desk. A test is made
+    when the first rule asks for it that some row still needs."""
+    cdef double *values = <double *> desk
+    cdef uint64_t *words = <uint64_t *> (values + rules.n_columns * STRIDE)
+    cdef unsigned char *made = <unsigned char *> (words + rules.n_tests)
+    cdef uint64_t held
+    cdef Py_ssize_t r, k, t
+    memset(made, 0, rules.n_tests)
+    for r in range(rules.n_rules + 1):
+        held = waiting
+        if r < rules.n_rules:
+            for k in range(rules.start[r], rules.start[r + 1]):
+                t = rules.ids[k]
+                if not made[t]:
+                    made[t] = 1
+                    words[t] = word_of(&rules.tests[t], values + rules.place[t] * STRIDE, rules.level)
+                held &= words[t]
+                if held == 0:
+                    break
+        waiting &= ~held
+        while held:
+            out[kr_lowest(held)] = r
+            held &= held - 1
+        if waiting == 0:
+            return
+
+
+def first_rules_by_words(Tests tests, const int64_t[::1] start, const int64_t[::1] ids, const real_t[:, :] x,
+                         int64_t[::1] out, int n_threads, tick=None):
+    """out[i] = the first rule that holds for row i, or the number of rules; rule r has the tests ids[start[r]] to
+    ids[start[r + 1] - 1]. Takes 64 rows at a time through the list, as far as one of them needs."""
+    cdef Py_ssize_t n = x.shape[0], word, first = 0, last, step = 128 * n_threads, i, size
+    cdef Py_ssize_t row_step = x.strides[0], column_step = x.strides[1], n_words = (n + WORD - 1) // WORD
+    cdef int64_t[::1] all_tests = memoryview(bytearray((tests.n + 1) * sizeof(int64_t))).cast("q")
+    cdef RuleTests rules
+    cdef Used used
+    cdef const char *data
+    cdef const real_t *example
+    cdef char *desks
+    if out.shape[0] != n or x.shape[1] != tests.n_columns or start.shape[0] < 1 or start[0] != 0:
+        raise ValueError("the shapes of the rows, the tests and the answers do not agree")
+    for i in range(start.shape[0] - 1):
+        if not start[i] <= start[i + 1] <= ids.shape[0]:
+            raise ValueError(f"rule {i} has tests outside the list")
+    for i in range(ids.shape[0]):
+        if not 0 <= ids[i] < tests.n:
+            raise ValueError(f"there is no test {ids[i]}")
+    if n == 0:
+        return
+    for i in range(tests.n):
+        all_tests[i] = i
+    used = Used(tests, all_tests[:tests.n])
+    rules.tests, rules.n_tests, rules.n_columns, rules.n_rules = tests.tests, tests.n, used.n, start.shape[0] - 1
+    rules.place, rules.columns, rules.start = &used.place[0], &used.columns[0], &start[0]
+    rules.ids, rules.level = &ids[0] if ids.shape[0] > 0 else NULL, simd_level()
+    size = desk_size(&rules)
+    desks = <char *> malloc(n_threads * size + 1)
+    if desks == NULL:
+        raise MemoryError("working memory could not be allocated")
+    data, example = <const char *> &x[0, 0], &x[0, 0]
+    try:
+        while first < n_words:
+            last = min(first + step, n_words)
+            started = perf_counter()
+            for word in prange(first, last, num_threads=n_threads, schedule="dynamic", chunksize=TASKS, nogil=True):
+                gather(data, word * WORD, min(<Py_ssize_t> WORD, n - word * WORD), row_step, column_step, rules.columns,
+                       rules.n_columns, <double *> (desks + threadid() * size), example)
+                first_of_word(&rules, desks + threadid() * size, rows_of_word(word, n), &out[word * WORD])
+            first, step = last, better_step(step, perf_counter() - started)
+            PyErr_CheckSignals()
+            if tick is not None:
+                tick(min(first * WORD, n), n)
+    finally:
+        free(desks)
 
 
 def fill_thresholds(Tests tests, const int64_t[::1] chosen, const int64_t[::1] below, const int64_t[::1] order,

@@ -488,4 +488,22 @@ cdef int multiply_some(Store *store, const Py_ssize_t *points, const double *coe
     return status
 
 
+def part(KernelRows rows, const Py_ssize_t[::1] first, const Py_ssize_t[::1] second, real_t[:, ::1] out,
+         bint lower=False):
+    """out[i, j] = K[first[i], second[j]] from a whole matrix, whose type `out` has; `lower`: only where j <= i."""
+    cdef Py_ssize_t n = first.shape[0], width = second.shape[0], i, stride = rows.store.stride
+    cdef const real_t *matrix = <const real_t *> rows.store.matrix
+    cdef int n_threads = threads_for(&rows.store, <double> n * width)
+    if rows.store.kind != WHOLE or rows.single != (sizeof(real_t) == sizeof(float)):
+        raise ValueError("a part is taken from a whole matrix, in its type")
+    if out.shape[0] != n or out.shape[1] != width:
+        raise ValueError("out must have a row for each of the first points and a column for each of the second")
+    if n == 0 or width == 0:
+        return
+    with nogil:
+        for i in prange(n, num_threads=n_threads, schedule="dynamic", chunksize=16):
+            gather_row(matrix + first[i] * stride, &second[0], min(i + 1, width) if lower else width, &out[i, 0])
+
+
 CACHED_KIND = CACHED        # KernelRows.kind of rows that are computed when asked for
+WHOLE_KIND = WHOLE          # and of a matrix

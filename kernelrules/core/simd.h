@@ -17,7 +17,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#if !defined(__GNUC__)
+#if !defined(__GNUC__) && !defined(__clang__) /* clang-cl calls itself clang only */
 #error "kernelrules needs gcc or clang (on Windows: clang-cl): it uses their generic vectors"
 #endif
 
@@ -79,10 +79,12 @@
 #undef KR_STREAM
 #define KR_STREAM(at, value) _mm256_stream_si256((__m256i *)(at), (__m256i)(value))
 #endif
+#if !defined(_MSC_VER) /* there immintrin.h has only what the command line asks for */
 #undef KR_MAX_D
 #undef KR_MAX_F
 #define KR_MAX_D(a, b) ((__typeof__(a))_mm256_max_pd((__m256d)(a), (__m256d)(b)))
 #define KR_MAX_F(a, b) ((__typeof__(a))_mm_max_ps((__m128)(a), (__m128)(b)))
+#endif
 #define KR_LEVEL v3
 #define KR_BYTES 32
 #include "simd_types.h"
@@ -100,10 +102,12 @@
 #undef KR_STREAM
 #define KR_STREAM(at, value) _mm512_stream_si512((__m512i *)(at), (__m512i)(value))
 #endif
+#if !defined(_MSC_VER)
 #undef KR_MAX_D
 #undef KR_MAX_F
 #define KR_MAX_D(a, b) ((__typeof__(a))_mm512_max_pd((__m512d)(a), (__m512d)(b)))
 #define KR_MAX_F(a, b) ((__typeof__(a))_mm256_max_ps((__m256)(a), (__m256)(b)))
+#endif
 #define KR_LEVEL v4
 #define KR_BYTES 64
 #include "simd_types.h"

@@ -14,7 +14,7 @@ from kernelrules.core.gram cimport better_step
 from kernelrules.core.rows cimport CACHED, PRODUCTS, KernelRows, Segment, Store
 from kernelrules.core.simd cimport pick
 from kernelrules.core.status cimport NO_MEMORY, OK
-from kernelrules.core.steps cimport FAILED, GROUPS, MORE, STALLED, Best, Dual, scan_all, set_masks
+from kernelrules.core.steps cimport FAILED, GROUPS, MORE, PAUSED, STALLED, Best, Dual, scan_all, set_masks
 from kernelrules.core.working_set cimport SMALL, Work, advance, free_work, start_work, unshrink
 
 from time import perf_counter
@@ -52,6 +52,7 @@ cdef class Machine:
         self.dual.lower, self.dual.upper = &lower[0], &upper[0]
         self.dual.a, self.dual.gradient = &a[0], &gradient[0]
         self.dual.up, self.dual.low = &masks[0], &masks[lower.shape[0]]
+        self.dual.wait = -1
         self.a, self.gradient = a.base, gradient.base
         self.kept = (lower, upper, a, gradient, masks, storage)
         set_masks(&self.dual)
@@ -75,6 +76,15 @@ cdef class Machine:
     def unfinished(self):
         """Whether the limit on steps ended the work."""
         return self.dual.outcome == MORE
+
+    def pause_after(self, double steps, double cubic):
+        """Pause after `steps` more steps and `cubic`·m³ / n, m of n variables being free; negative: never.
+        `solve` then needs its argument `improve`."""
+        self.dual.resumed, self.dual.wait, self.dual.cubic = self.dual.n_steps, steps, cubic
+
+    def moved(self):
+        """The caller has changed `a` within its bounds and sums, and the gradient with it."""
+        set_masks(&self.dual)
 
     def look(self):
         """The violation for the gradient as it is now (the caller may have changed it)."""
@@ -138,12 +148,14 @@ cdef int lend(Store *store, const Store *whole) noexcept nogil:
     return NO_MEMORY if store.change == NULL or (whole.starts != NULL and store.starts == NULL) else OK
 
 
-def solve(KernelRows rows, machines, double tol, Py_ssize_t max_steps, int n_threads, tick=None, max_rows=None):
+def solve(KernelRows rows, machines, double tol, Py_ssize_t max_steps, int n_threads, tick=None, max_rows=None,
+          improve=None):
     """Solve the machines, all on the same rows, until each one's violation is at most tol or it took max_steps steps;
     or until max_rows kernel rows were computed in all.
 
     `tick(done, total, violation)` is called, and signals are looked at, several times a second. Machines are spread
-    over the threads where their rows allow it; one alone uses the threads inside.
+    over the threads where their rows allow it; one alone uses the threads inside. `improve(m)` is called when machine m
+    has paused, and may change its variables.
     """
     cdef Py_ssize_t n = len(machines), m, n_open = n, done, slice_steps = 500
     cdef bint apart = n > 1 and rows.store.kind != CACHED, single = rows.single
@@ -175,6 +187,12 @@ def solve(KernelRows rows, machines, double tol, Py_ssize_t max_steps, int n_thr
             for m in range(n):
                 done += jobs[m].dual.n_steps
                 worst = max(worst, jobs[m].dual.violation)
+                if jobs[m].dual.outcome == PAUSED:
+                    settle_job(&jobs[m], single)
+                    jobs[m].dual.outcome = MORE if jobs[m].dual.status == OK else FAILED
+                    if jobs[m].dual.outcome == MORE:
+                        improve(m)
+                        jobs[m].work.until_check = 1        # most points matter no more than they did: shrink at once
                 if is_open(jobs[m].dual, max_steps):
                     open_jobs[n_open] = &jobs[m]
                     n_open += 1

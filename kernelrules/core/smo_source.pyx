@@ -171,6 +171,7 @@ cdef int solve_source(const kr_row_source *source, const kr_smo_problem *problem
     if report == NULL or not is_valid(source, problem, options, state):
         return BAD_ARGUMENT
     memset(&dual, 0, sizeof(Dual))
+    dual.wait = -1              # no pauses: Newton steps are the package's
     memset(&store, 0, sizeof(Store))
     memset(&work, 0, sizeof(Work))
     memset(report, 0, sizeof(kr_smo_report))

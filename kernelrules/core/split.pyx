@@ -23,10 +23,7 @@ from kernelrules.core.scan cimport View, cell_size, fill_histogram, halfway, is_
 from kernelrules.core.status cimport NO_MEMORY, OK
 from kernelrules.core.surrogate cimport find_stand_ins, keep_flags
 
-cdef extern from *:
-    """
-    #define kr_fetch(address) __builtin_prefetch(address)
-    """
+cdef extern from "fetch.h":
     void kr_fetch(const void *address) noexcept nogil
 
 ctypedef fused code_t:

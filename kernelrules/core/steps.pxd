@@ -12,6 +12,7 @@ cdef enum Outcome:
     SOLVED                      # the violation is at most tol
     STALLED                     # rounding: no step changes anything any more
     FAILED                      # kernel values could not be had; `status` says why
+    PAUSED                      # so many steps were taken that a Newton step would cost no more
 
 cdef double NO_NUMBER           # a violation below it comes from kernel values that are not numbers
 
@@ -29,6 +30,9 @@ cdef struct Dual:               # one problem and where its solution stands; arr
     double violation            # of the optimality conditions, when last looked at
     Py_ssize_t n_steps
     Py_ssize_t max_steps        # that are never exceeded
+    Py_ssize_t resumed          # steps when it began, or went on after a pause
+    double wait                 # a pause comes after wait + cubic·(free variables)³ / points steps; negative: never
+    double cubic
     Outcome outcome
     int status
 

@@ -41,11 +41,12 @@ cdef struct Deal:               # how strips are dealt out
     Py_ssize_t n_pairs
     Py_ssize_t n_groups
     double *sums                # (n_groups, n_columns, n)
+    const unsigned char *wanted     # (n_strips, n_columns), or NULL
 
 
 cdef Deal deal_out(Py_ssize_t n, Py_ssize_t n_columns) noexcept nogil:
     cdef Deal deal
-    deal.n, deal.n_columns = n, n_columns
+    deal.n, deal.n_columns, deal.wanted = n, n_columns, NULL
     deal.n_strips = (n + TILE - 1) // TILE
     deal.n_pairs = (deal.n_strips + 1) // 2
     deal.n_groups = max(<Py_ssize_t> 1, min(min(<Py_ssize_t> MOST_GROUPS, MOST_SUMS // max(n * n_columns, 1)),
@@ -54,16 +55,24 @@ cdef Deal deal_out(Py_ssize_t n, Py_ssize_t n_columns) noexcept nogil:
     return deal
 
 
-cdef void use_tile(const void *simd, const Block *at, const real_t *tile, Py_ssize_t stride, Py_ssize_t n,
-                   const double *coefficients, Py_ssize_t n_columns, double *sums, bint both) noexcept nogil:
-    """Add the tile's products to the sums of its rows and, for both, of its columns."""
+cdef void use_tile(const void *simd, const Block *at, const real_t *tile, Py_ssize_t stride, const Deal *deal,
+                   const double *coefficients, double *sums, bint both) noexcept nogil:
+    """Add the tile's products to the sums of its rows and, for both, of its columns; of coefficients that are wanted in
+    its strip and in its column of tiles."""
     cdef const real_t *rows[TILE]
-    cdef Py_ssize_t i, c
+    cdef const unsigned char *here = NULL
+    cdef const unsigned char *there = NULL
+    cdef Py_ssize_t i, c, n = deal.n
     cdef const double *v
     cdef double *total
     for i in range(at.n_i):
         rows[i] = tile + i * stride
-    for c in range(n_columns):
+    if deal.wanted != NULL:
+        here = deal.wanted + at.i0 // TILE * deal.n_columns
+        there = deal.wanted + at.j0 // TILE * deal.n_columns
+    for c in range(deal.n_columns):
+        if here != NULL and not (here[c] and there[c]):
+            continue
         v, total = coefficients + c * n, sums + c * n
         for i in range(at.n_i):
             total[at.i0 + i] += dot(simd, rows[i], v + at.j0, at.n_j)
@@ -95,7 +104,7 @@ cdef void made_strip(const Plan *plan, Py_ssize_t strip, const Deal *deal, const
                     tile[j * TILE + i] = tile[i * TILE + j]
                 if plan.unit_diagonal:
                     tile[i * TILE + i] = 1
-        use_tile(plan.simd, &at, tile, TILE, deal.n, coefficients, deal.n_columns, sums, not at.diagonal)
+        use_tile(plan.simd, &at, tile, TILE, deal, coefficients, sums, not at.diagonal)
 
 
 cdef void stored_strip(const void *simd, const real_t *upper, const double *diagonal, Py_ssize_t strip,
@@ -118,7 +127,7 @@ cdef void stored_strip(const void *simd, const real_t *upper, const double *diag
             total[i] += value
     for column in range(strip + 1, deal.n_strips):
         at.j0, at.n_j = column * TILE, min(<Py_ssize_t> TILE, n - column * TILE)
-        use_tile(simd, &at, upper + at.i0 * n + at.j0, n, n, coefficients, deal.n_columns, sums, True)
+        use_tile(simd, &at, upper + at.i0 * n + at.j0, n, deal, coefficients, sums, True)
 
 
 cdef void add_groups(const Deal *deal, double *out, int n_threads) noexcept nogil:
@@ -135,8 +144,12 @@ cdef inline Py_ssize_t end_of_batch(const Deal *deal, Py_ssize_t first, Py_ssize
 
 
 def apply_symmetric(const real_t[:, :] x, kernel, const double[:, ::1] coefficients, double[:, ::1] out, int n_threads,
-                    tick=None):
-    """out += C·k(x, x), both with a row of n for each column of coefficients. The rows of x have no gaps."""
+                    tick=None, const unsigned char[:, ::1] wanted=None):
+    """out += C·k(x, x), both with a row of n for each column of coefficients. The rows of x have no gaps.
+
+    `wanted` tells, for every TILE rows of x, which columns have coefficients there or are of interest there; what the
+    others would add may be left out.
+    """
     cdef Plan plan
     cdef kr_kernel spec
     cdef Deal deal
@@ -152,6 +165,8 @@ def apply_symmetric(const real_t[:, :] x, kernel, const double[:, ::1] coefficie
     deal = deal_out(n, coefficients.shape[0])
     if deal.sums == NULL:
         raise MemoryError("working memory could not be allocated")
+    if wanted is not None:
+        deal.wanted = &wanted[0, 0]
     with nogil:
         status = plan_gram(&plan, &x[0, 0], n, stride, <const real_t *> NULL, 0, 0, p, &spec, simd_level(), n_threads)
     raw = <char *> plan.work

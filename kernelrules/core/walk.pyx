@@ -24,10 +24,14 @@ from time import perf_counter
 cdef extern from "Python.h":
     int PyErr_CheckSignals() except -1
 
+cdef extern from "fetch.h" nogil:
+    void kr_fetch_rows(const char *rows, Py_ssize_t n_rows, Py_ssize_t row_step) noexcept
+
 cdef enum:
     LANES = 8           # rows that go down together
     LEVELS = 4          # steps between two looks at whether all of them have arrived
     BLOCK = 2048        # rows of one task
+    AHEAD = 32          # rows: fetched before their turn
     FIRST_STEPS = 10_000_000    # of rows down one level, before the first look at signals: about 10 ms
 
 cdef enum Side:
@@ -343,6 +347,7 @@ cdef void walk_block(const node_t *root, const Rows *rows, Py_ssize_t first, Py_
     cdef Py_ssize_t i = first
     while i < last:
         i = min(i, last - LANES)
+        kr_fetch_rows(rows.data + (i + AHEAD) * rows.row_step, LANES, rows.row_step)
         if any_missing:     # constants, so that there are two loops and neither asks
             walk_lanes(root, rows, i, True, answers, out)
         else:

@@ -14,9 +14,12 @@ from libc.string cimport memset
 from kernelrules.core.rows cimport CACHED, PRODUCTS, WHOLE, add_change, find_block, find_rows
 from kernelrules.core.status cimport NO_MEMORY, OK
 from kernelrules.core.steps cimport (
-    FAILED, GROUPS, MORE, NO_NUMBER, SOLVED, STALLED, Best, Outcome, View, scan_all, set_mask, solve_all,
+    FAILED, GROUPS, MORE, NO_NUMBER, PAUSED, SOLVED, STALLED, Best, Outcome, View, scan_all, set_mask, solve_all,
 )
 from kernelrules.core.types cimport real_t
+
+cdef extern from "blocks.h" nogil:
+    void *kr_block(size_t n_bytes)
 
 cdef enum:
     WORKING = 2048              # points of a working set whose rows are computed
@@ -70,7 +73,7 @@ cdef int start_work(Work *work, const Dual *dual, const Store *store, Py_ssize_t
     work.candidates = <Py_ssize_t *> malloc(n * sizeof(Py_ssize_t))
     work.keys = <double *> malloc(n * sizeof(double))
     work.rows = <const void **> malloc(q * sizeof(void *))
-    work.block = malloc(q * q * itemsize)
+    work.block = kr_block(q * q * itemsize)
     work.old_block = malloc((q * q if keeps_old else 1) * itemsize)
     work.diagonal = malloc(q * itemsize)
     work.segments = <Segment *> malloc(dual.n_segments * sizeof(Segment))
@@ -430,12 +433,22 @@ cdef int unshrink(Dual *dual, Store *store, Work *work, const real_t *example) n
     return status
 
 
+cdef double count_free(const Dual *dual) noexcept nogil:
+    cdef Py_ssize_t v, n = 0
+    for v in range(dual.n):
+        n += dual.lower[v] < dual.a[v] < dual.upper[v] and (dual.a[v] != 0 or dual.kink == 0)
+    return n
+
+
 cdef void look_again(Dual *dual, const Store *store, Work *work, double tol, const real_t *example) noexcept nogil:
     """Shrink the problem, or shrink it further, where few enough points matter."""
     cdef Best best[GROUPS]
     cdef Dual *now = &work.local if work.shrunk else dual
     cdef Py_ssize_t n_points = work.n_members if work.shrunk else store.n, n_kept
     work.until_check = max(<Py_ssize_t> CHECK, min(n_points, <Py_ssize_t> 4 * CHECK))
+    if dual.wait >= 0 and dual.n_steps - dual.resumed >= dual.wait + dual.cubic * count_free(now) ** 3 / now.n:
+        dual.outcome = PAUSED
+        return
     if work.keep == NULL or (work.shrunk and n_points < SMALL):
         return
     scan_all(now, store.simd, <const real_t *> NULL, <const real_t *> NULL, 0.0, best)

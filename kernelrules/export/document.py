@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from kernelrules.export.branches import one_of_both
-from kernelrules.export.verify import verified_rules, verified_tree
 from kernelrules.results import Condition, Rule, RuleList, Surrogates, Tree
+from kernelrules.results.verify import verified_rules, verified_tree
 
 __all__ = ["from_json", "to_json"]
 

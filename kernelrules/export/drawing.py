@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from kernelrules.export.branches import NamedTree, named_list, one_of_both
+from kernelrules.export.branches import named_list, named_tree, one_of_both
 from kernelrules.results import RuleList, Tree
 from kernelrules.results.rule_text import condition_texts, list_text, prediction_text, rule_text
+from kernelrules.results.tree_text import NamedTree
 
 __all__ = ["to_dot", "to_mermaid", "to_text"]
 
@@ -51,7 +52,7 @@ def to_text(
     contact = yes: high (2, 1.00)
     """
     if isinstance(one_of_both(t), Tree):
-        return "\n".join(_tree_lines(NamedTree(t, feature_names, class_names, exact=exact), figures=figures))
+        return "\n".join(_tree_lines(named_tree(t, feature_names, class_names, exact=exact), figures=figures))
     rs = named_list(t, feature_names, class_names)
     if not figures:
         return list_text(rs, exact=exact)
@@ -93,7 +94,7 @@ class _Graph:
         self.labels: list[tuple[int, str, bool]] = []  # number, text, whether it is a question
         self.arrows: list[tuple[int, int, str]] = []
         if isinstance(one_of_both(t), Tree):
-            self._of_tree(NamedTree(t, feature_names, class_names, exact=exact))
+            self._of_tree(named_tree(t, feature_names, class_names, exact=exact))
         else:
             self._of_rules(named_list(t, feature_names, class_names), exact=exact)
 

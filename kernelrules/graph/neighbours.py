@@ -19,7 +19,6 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from scipy.spatial import cKDTree
 
 from kernelrules import check, parallel
 from kernelrules.core import neighbours as core
@@ -167,7 +166,7 @@ def _in_range(x: Any) -> tuple[Any, int]:
     return scaled, exponent
 
 
-def _tree_pays(tree: cKDTree, n: int, p: int, k: int) -> bool:
+def _tree_pays(tree: Any, n: int, p: int, k: int) -> bool:
     """Whether the tree takes less time than all pairs: found out on a few rows.
 
     What a query costs depends on the dimension of the data, not of the space that they lie in, and on duplicates.
@@ -187,6 +186,8 @@ def _by_tree(
     The tree gives some of those that tie at its last place. Rows whose k-th distance is not below all that the tree
     left out are asked for again with twice the neighbours.
     """
+    from scipy.spatial import cKDTree  # here: a quarter of the package's time to import
+
     n, p = x.shape
     if p > _MOST_COLUMNS and not at_any_cost:
         return False

@@ -93,12 +93,15 @@ def product(
     return out
 
 
-def symmetric_product(x: Any, kernel: Any, coefficients: np.ndarray, n_threads: int, tick: Any = None) -> np.ndarray:
-    """Coefficients · k(x, x), (n_rows, n) in float64; of dense data each kernel value is made once for both places."""
+def symmetric_product(
+    x: Any, kernel: Any, coefficients: np.ndarray, n_threads: int, tick: Any = None, wanted: Any = None
+) -> np.ndarray:
+    """Coefficients · k(x, x), (n_rows, n) in float64; of dense data each kernel value is made once for both places.
+    `wanted` as in the core: where a row of coefficients is not, the result means nothing."""
     if is_callable(kernel) or isinstance(kernel, Linear) or isinstance(x, check.Csr):
         return np.ascontiguousarray(product(x, x, kernel, coefficients, n_threads, tick).T)
     coefficients = np.ascontiguousarray(coefficients, dtype=np.float64)
     out = np.zeros(coefficients.shape)
     threads = parallel.enough_threads(n_threads, x.shape[0] ** 2 * (1 + x.shape[1] / 32))
-    symmetric.apply_symmetric(x, kernel.core(), coefficients, out, threads, tick)
+    symmetric.apply_symmetric(x, kernel.core(), coefficients, out, threads, tick, wanted)
     return out

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from kernelrules.results.show import Result, card, fields_table, number, short
+
 __all__ = ["Bound", "Estimate"]
 
 
-@dataclass(frozen=True)
-class Bound:
+@dataclass(frozen=True, repr=False)
+class Bound(Result):
     """An upper bound of a risk: empirical + complexity + deviation, with probability at least 1 - eta.
 
     Attributes
@@ -56,6 +58,11 @@ class Bound:
             f"  = {empirical} on the {self.n} points + {complexity} for the class of functions + {deviation} for chance"
         )
 
+    def _says(self) -> list[str]:
+        parts = " + ".join(map(number, (self.empirical, self.complexity, self.deviation)))
+        end = "vacuous" if self.vacuous else f"with probability {1 - self.eta:g}"
+        return [f"{short(self.about, 80)} ≤ {number(self.total)} = {parts}", end, f"n = {self.n}"]
+
 
 class Estimate(NamedTuple):
     """A mean over random draws.
@@ -73,3 +80,7 @@ class Estimate(NamedTuple):
     value: float
     standard_error: float
     n_draws: int
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        return card(self, fields_table(self))

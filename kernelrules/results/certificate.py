@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kernelrules.results.show import Result, number, of_certificate
+
 __all__ = ["Certificate"]
 
 
-@dataclass(frozen=True)
-class Certificate:
+@dataclass(frozen=True, repr=False)
+class Certificate(Result):
     """How good a solution is, from the solution alone.
 
     Attributes
@@ -35,3 +37,7 @@ class Certificate:
     kkt: float
     iterations: int
     converged: bool
+
+    def _says(self) -> list[str]:
+        steps = f"{self.iterations} iterations"
+        return [of_certificate(self), f"kkt {number(self.kkt, 2)}", steps, *(["converged"] if self.converged else [])]

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from kernelrules.results.certificate import Certificate
+from kernelrules.results.show import Result, counted, number, of_certificate, short
 
 __all__ = ["ErmFit"]
 
 
-@dataclass(frozen=True, eq=False)
-class ErmFit:
+@dataclass(frozen=True, eq=False, repr=False)
+class ErmFit(Result):
     """A kernel machine for a smooth loss, or one a class where there are more than two.
 
     The decision values are k(X, fit.X) · alphaᵀ + intercept.
@@ -60,3 +61,13 @@ class ErmFit:
     certificates: tuple[Certificate, ...]
     X: Any = field(repr=False)
     n_features: int
+
+    def _says(self) -> list[str]:
+        sizes = [f"{len(self.classes)} classes", counted(self.alpha.shape[1], "point")]
+        return [
+            self.loss,
+            f"λ = {number(self.lam)}",
+            short(repr(self.kernel)),
+            *sizes,
+            of_certificate(self.certificate),
+        ]

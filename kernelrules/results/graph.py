@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from kernelrules.results.certificate import Certificate
+from kernelrules.results.show import Result, counted, number
 
 __all__ = ["GraphFit"]
 
 
-@dataclass(frozen=True, eq=False)
-class GraphFit:
+@dataclass(frozen=True, eq=False, repr=False)
+class GraphFit(Result):
     """Values of all m points of a graph.
 
     Attributes
@@ -46,3 +47,10 @@ class GraphFit:
     certificate: Certificate
     lam: float
     normalised: bool
+
+    def _says(self) -> list[str]:
+        what = "regression" if self.classes is None else f"{len(self.classes)} classes"
+        said = [what, counted(len(self.values), "point"), f"{len(self.labelled)} labelled", f"λ = {number(self.lam)}"]
+        lost = [f"{len(self.unreached)} unreached"] if len(self.unreached) else []
+        end = [] if self.certificate.converged else ["not converged"]
+        return [*said, *lost, f"residual {number(np.max(self.residual, initial=0.0), 2)}", *end]

@@ -6,13 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from kernelrules.results.show import Result, some_of, table
 from kernelrules.results.tree import Tree
 
 __all__ = ["PruneCV", "PrunePath"]
 
 
-@dataclass(frozen=True, eq=False)
-class PrunePath:
+@dataclass(frozen=True, eq=False, repr=False)
+class PrunePath(Result):
     """The nested trees that are best for some price alpha of a leaf, the largest first, the root last.
 
     Tree k is best for alphas[k] <= alpha < alphas[k + 1]: of all pruned trees it has the least risk + alpha · leaves,
@@ -40,13 +41,16 @@ class PrunePath:
     cut: np.ndarray
     loss: str
 
-    def __repr__(self) -> str:
-        """One line."""
-        return f"PrunePath({self.loss}, {len(self.alphas)} trees, {self.n_leaves[0]} to 1 leaves)"
+    def _says(self) -> list[str]:
+        return [self.loss, f"{len(self.alphas)} trees", f"{self.n_leaves[0]} to 1 leaves"]
+
+    def _body(self) -> str:
+        rows = [(self.n_leaves[k], self.alphas[k], self.risk[k]) for k in some_of(len(self.alphas))]
+        return table(("leaves", "alpha", f"risk ({self.loss})"), rows)
 
 
-@dataclass(frozen=True, eq=False)
-class PruneCV:
+@dataclass(frozen=True, eq=False, repr=False)
+class PruneCV(Result):
     """A tree pruned to the size that cross-validation chose, and what it chose from.
 
     Attributes
@@ -106,7 +110,12 @@ class PruneCV:
         root = self.risk[-1]
         return numbers / root if root > 0 else np.zeros_like(numbers)
 
-    def __repr__(self) -> str:
-        """One line."""
+    def _says(self) -> list[str]:
         error, se = self.error[self.chosen], self.se[self.chosen]
-        return f"PruneCV({self.n_leaves[self.chosen]} of {self.grown.n_leaves} leaves, error {error:.3g} ± {se:.2g})"
+        return [f"{self.n_leaves[self.chosen]} of {self.grown.n_leaves} leaves", f"error {error:.3g} ± {se:.2g}"]
+
+    def _body(self) -> str:
+        places = some_of(len(self.alphas), self.chosen)
+        rows = [(self.n_leaves[k], self.alphas[k], self.risk[k], self.error[k], self.se[k]) for k in places]
+        heads = ("leaves", "alpha", f"risk ({self.loss})", f"error ({self.measure})", "standard error")
+        return table(heads, rows, bold=places.index(self.chosen)) + self.tree._repr_html_()

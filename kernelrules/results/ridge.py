@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from kernelrules.results.certificate import Certificate
+from kernelrules.results.show import Result, counted, number, of_certificate, short, some_of, table
 
 __all__ = ["Posterior", "RidgeFit", "RidgePath"]
 
 
-@dataclass(frozen=True, eq=False)
-class RidgeFit:
+@dataclass(frozen=True, eq=False, repr=False)
+class RidgeFit(Result):
     """A ridge regression, in whichever representation it was solved.
 
     Predictions are k(x, X)·alpha + intercept; where there are `weights`, also Φ(x)·weights + intercept. With targets
@@ -73,9 +74,13 @@ class RidgeFit:
     has_intercept: bool = False
     factor: np.ndarray | None = field(default=None, repr=False)
 
+    def _says(self) -> list[str]:
+        kernel, points = short(repr(self.kernel)), counted(len(self.alpha), "point")
+        return [f"form {self.form}", f"λ = {number(self.lam)}", kernel, points, of_certificate(self.certificate)]
 
-@dataclass(frozen=True, eq=False)
-class Posterior:
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Posterior(Result):
     """A Gaussian process at some points, given what was fitted.
 
     Attributes
@@ -95,9 +100,16 @@ class Posterior:
     noise: float
     log_marginal_likelihood: float
 
+    def _says(self) -> list[str]:
+        deviation = np.sqrt(self.variance)
+        said = [counted(len(self.mean), "point"), f"noise {number(self.noise)}"]
+        if deviation.size:
+            said.append(f"deviation {number(deviation.min(), 3)} to {number(deviation.max(), 3)}")
+        return [*said, f"log marginal likelihood {number(self.log_marginal_likelihood)}"]
 
-@dataclass(frozen=True, eq=False)
-class RidgePath:
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RidgePath(Result):
     """Ridge regressions of one data set for many λ.
 
     Attributes
@@ -145,3 +157,14 @@ class RidgePath:
     y: np.ndarray = field(repr=False)
     sample_weight: np.ndarray = field(repr=False)
     has_intercept: bool
+
+    def _says(self) -> list[str]:
+        n, best = self.alphas.shape[1], self.best
+        chosen = f"best {number(self.lams[best], 3)}: leave-one-out error {number(self.loo_errors[best])}"
+        span = f"λ {number(self.lams.min(), 3)} to {number(self.lams.max(), 3)}"
+        return [counted(len(self.lams), "fit"), span, counted(n, "point"), short(repr(self.kernel), 50), chosen]
+
+    def _body(self) -> str:
+        places = some_of(len(self.lams), self.best)
+        rows = [(self.lams[k], self.loo_errors[k], self.dof[k]) for k in places]
+        return table(("λ", "leave-one-out error", "degrees of freedom"), rows, bold=places.index(self.best))

@@ -54,7 +54,7 @@ def _rounded(number: float, digits: int, decimals: bool) -> float:
     return float(f"{number:.{digits}g}")
 
 
-def digits_needed(thresholds: Iterable[tuple[int, float]]) -> dict[tuple[int, float], int]:
+def digits_needed(thresholds: Iterable[tuple[int, float]], digits: int = _DIGITS) -> dict[tuple[int, float], int]:
     """For (column, threshold) with another one so close to it that it takes more digits to tell how far: how many."""
     by_column: dict[int, set[float]] = {}
     for column, threshold in thresholds:
@@ -67,7 +67,7 @@ def digits_needed(thresholds: Iterable[tuple[int, float]]) -> dict[tuple[int, fl
         gaps = np.concatenate([[1.0], ascending[1:] / size - ascending[:-1] / size, [1.0]])
         nearest = np.maximum(np.minimum(gaps[1:], gaps[:-1]), np.finfo(float).eps / 2)
         needed = np.minimum(np.ceil(-np.log10(nearest)).astype(int) + _OF_GAP, 17)
-        close = needed > _DIGITS
+        close = needed > digits
         found.update(((column, at), n) for at, n in zip(ascending[close].tolist(), needed[close].tolist(), strict=True))
     return found
 

@@ -16,15 +16,17 @@ from typing import Any
 
 import numpy as np
 
-from kernelrules.results.rule_text import list_text
+from kernelrules.results.rule_text import condition_texts, list_text, prediction_text
+from kernelrules.results.show import Result, counted, number, short, table
 
 __all__ = ["UNSEEN", "Condition", "Coverage", "Rule", "RuleList"]
 
+_MOST_SHOWN = 50  # rules in a table
 UNSEEN = -1  # the code, in `Condition.categories`, of any level that the training data did not have
 
 
-@dataclass(frozen=True)
-class Condition:
+@dataclass(frozen=True, repr=False)
+class Condition(Result):
     """What a rule asks of one column.
 
     Every combination means what the fields say: without limits and categories, the value is known; with `missing` as
@@ -59,9 +61,16 @@ class Condition:
         """Whether every number satisfies it, and a missing value does not."""
         return self.categories is None and not self.missing and self.low == -math.inf and self.high == math.inf
 
+    def _says(self) -> list[str]:
+        said = [str(self.feature)]
+        said += [f"low={float(self.low)!r}"] if self.low != -math.inf else []
+        said += [f"high={float(self.high)!r}"] if self.high != math.inf else []
+        said += [f"categories={short(self.categories)}"] if self.categories is not None else []
+        return said + (["missing=True"] if self.missing else [])
 
-@dataclass(frozen=True, eq=False)
-class Rule:
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Rule(Result):
     """IF all conditions hold THEN the prediction.
 
     Attributes
@@ -90,9 +99,14 @@ class Rule:
     weight: float
     shares: np.ndarray | None = None
 
+    def _says(self) -> list[str]:
+        sure = [] if math.isnan(self.confidence) else [f"confidence {number(self.confidence, 3)}"]
+        what = f"{counted(len(self.conditions), 'condition')} → {short(self.prediction, 40)}"
+        return [what, f"support {number(self.support, 3)}", *sure, f"n = {number(self.n)}"]
 
-@dataclass(frozen=True, eq=False)
-class RuleList:
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RuleList(Result):
     """Rules, and what to say where none holds. Iterable, indexable; `str` prints it as a person writes.
 
     Attributes
@@ -168,14 +182,25 @@ class RuleList:
         """One rule a line."""
         return list_text(self)
 
-    def __repr__(self) -> str:
-        """One line."""
+    def _says(self) -> list[str]:
         kind = "ordered" if self.ordered else "disjoint"
-        return f"RuleList({len(self.rules)} {kind} rules, {self.n_conditions} conditions, {self.n_features} features)"
+        sizes = f"{self.n_conditions} conditions", f"{self.n_features} features"
+        return [f"{len(self.rules)} {kind} rules", *sizes]
+
+    def _body(self) -> str:
+        rows = []
+        for rule in self.rules[:_MOST_SHOWN]:
+            when = " & ".join(condition_texts(rule, self)) or "ALWAYS"
+            sure = "" if math.isnan(rule.confidence) else f"{rule.confidence:.3f}"
+            rows.append((when, prediction_text(rule.prediction, self), number(rule.n), f"{rule.support:.3f}", sure))
+        if not self.complete:
+            rows.append(("OTHERWISE", prediction_text(self.default, self), "", "", ""))
+        more = len(self.rules) - _MOST_SHOWN
+        return table(("if", "then", "n", "support", "confidence"), rows, more=more)
 
 
-@dataclass(frozen=True, eq=False)
-class Coverage:
+@dataclass(frozen=True, eq=False, repr=False)
+class Coverage(Result):
     """Which rows the rules of a list hold for.
 
     Attributes
@@ -194,3 +219,11 @@ class Coverage:
     first: np.ndarray
     raw: np.ndarray
     otherwise: int
+
+    def _says(self) -> list[str]:
+        sizes = counted(len(self.rule), "row"), counted(len(self.first), "rule")
+        return [*sizes, f"{self.otherwise} rows that no rule holds for"]
+
+    def _body(self) -> str:
+        rows = [(k, self.first[k], self.raw[k]) for k in range(min(len(self.first), _MOST_SHOWN))]
+        return table(("rule", "answers for", "holds for"), rows, more=len(self.first) - len(rows))

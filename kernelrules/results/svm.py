@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from kernelrules.results.certificate import Certificate
+from kernelrules.results.show import Result, card, counted, fields_table, number, of_certificate, short, table
 
 __all__ = ["CalibratedSVM", "SVMModel", "Slacks", "TuneResult"]
 
 
-@dataclass(frozen=True, eq=False)
-class SVMModel:
+@dataclass(frozen=True, eq=False, repr=False)
+class SVMModel(Result):
     """A support vector machine, or several of them where there are more than two classes.
 
     The decision values are k(X, support_vectors) · dual_coefᵀ + intercept.
@@ -68,9 +69,14 @@ class SVMModel:
     epsilon: float | None = None
     rows_computed: int = field(default=0, repr=False)
 
+    def _says(self) -> list[str]:
+        what = [] if self.classes is None else [f"{len(self.classes)} classes"]
+        support = f"{len(self.support)} of {counted(self.n_train, 'point')} support"
+        return [self.kind, short(repr(self.kernel)), *what, support, of_certificate(self.certificate)]
 
-@dataclass(frozen=True, eq=False)
-class Slacks:
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Slacks(Result):
     """How far points fall short of the margin.
 
     Attributes
@@ -89,9 +95,13 @@ class Slacks:
         """The values, where an array is wanted."""
         return np.array(self.values, dtype=dtype, copy=copy)
 
+    def _says(self) -> list[str]:
+        cases = f"{(self.case == 1).sum()} inside the margin", f"{(self.case == 2).sum()} wrong"
+        return [counted(len(self.values), "point"), *cases, f"sum {number(self.values.sum())}"]
 
-@dataclass(frozen=True, eq=False)
-class CalibratedSVM:
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CalibratedSVM(Result):
     """A model with maps from decision values to probabilities.
 
     Attributes
@@ -108,9 +118,15 @@ class CalibratedSVM:
     method: str
     maps: tuple[tuple[Any, Any], ...]
 
+    def _says(self) -> list[str]:
+        return [self.method, counted(len(self.maps), "map"), repr(self.model)]
 
-@dataclass(frozen=True, eq=False)
-class TuneResult:
+    def _body(self) -> str:
+        return fields_table(self.model)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TuneResult(Result):
     """A grid of parameters judged by cross-validation.
 
     Attributes
@@ -134,3 +150,22 @@ class TuneResult:
     fold_errors: np.ndarray
     best: dict[str, float]
     model: SVMModel
+
+    def _chosen(self) -> tuple[int, int]:
+        """Row and column of the grid."""
+        g = int(np.flatnonzero(self.gammas == self.best["gamma"])[0]) if "gamma" in self.best else 0
+        return g, int(np.flatnonzero(self.Cs == self.best["C"])[0])
+
+    def _says(self) -> list[str]:
+        best = [f"{name} = {number(value)}" for name, value in self.best.items()]
+        at = self._chosen()
+        error = f"error {number(self.mean[at], 3)} ± {number(self.se[at], 2)}"
+        return [f"{' × '.join(map(str, self.mean.shape))} grid", *best, error, f"{self.fold_errors.shape[-1]} folds"]
+
+    def _body(self) -> str:
+        rows = [
+            (number(gamma), *(f"{mean:.3f} ± {se:.3f}" for mean, se in zip(means, ses, strict=True)))
+            for gamma, means, ses in zip(self.gammas, self.mean, self.se, strict=True)
+        ]
+        heads = ("gamma \\ C", *map(number, self.Cs))
+        return table(heads, rows, bold=self._chosen()[0]) + card(self.model, "")

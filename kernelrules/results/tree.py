@@ -7,11 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from kernelrules.results.show import Result, counted
+from kernelrules.results.tree_html import tree_list
+
 __all__ = ["Surrogates", "Tree"]
 
 
-@dataclass(frozen=True, eq=False)
-class Surrogates:
+@dataclass(frozen=True, eq=False, repr=False)
+class Surrogates(Result):
     """Splits that stand in for those of a tree where their column is missing, the best of a node first.
 
     Attributes
@@ -35,9 +38,12 @@ class Surrogates:
     subset_start: np.ndarray
     agreement: np.ndarray
 
+    def _says(self) -> list[str]:
+        return [f"{len(self.feature)} splits for {counted(int((np.diff(self.start) > 0).sum()), 'node')}"]
 
-@dataclass(frozen=True, eq=False)
-class Tree:
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Tree(Result):
     """A decision tree. Nodes are in depth-first order: 0 is the root, and the left child of node i is i + 1.
 
     Attributes
@@ -149,6 +155,8 @@ class Tree:
         levels, start = self.categories[self.feature[node]], self.subset_start[node]
         return levels[self.subset_left[start : start + len(levels)] == 1]
 
-    def __repr__(self) -> str:
-        """One line: the arrays are for looking at one by one."""
-        return f"Tree({self.criterion}, {self.n_leaves} leaves, depth {self.depth}, {self.n_features} features)"
+    def _says(self) -> list[str]:
+        return [self.criterion, f"{self.n_leaves} leaves", f"depth {self.depth}", f"{self.n_features} features"]
+
+    def _body(self) -> str:
+        return tree_list(self)

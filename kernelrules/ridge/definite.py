@@ -19,7 +19,7 @@ def factor_definite(a: np.ndarray, noise: np.ndarray, problem: Problem, what: st
         return True
     jitter = rounding(len(a)) * max(float(np.abs(original).sum()), np.finfo(np.float64).tiny)
     known = False
-    while True:
+    while np.isfinite(jitter):
         diagonal[...] = original
         mirror_upper(a)
         diagonal += noise + jitter
@@ -33,6 +33,7 @@ def factor_definite(a: np.ndarray, noise: np.ndarray, problem: Problem, what: st
                 raise indefinite(what, lowest, problem)
             known = True
         jitter *= 10
+    raise ValueError(f"{what} holds numbers that are not finite, or its noise does")
 
 
 def rounding(n: int) -> float:

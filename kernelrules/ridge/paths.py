@@ -17,6 +17,7 @@ import numpy as np
 from kernelrules import check, kernels, parallel
 from kernelrules.kernels.values import is_callable, plain
 from kernelrules.results import RidgeFit, RidgePath
+from kernelrules.ridge.band import Band
 from kernelrules.ridge.certify import from_worth, worth
 from kernelrules.ridge.definite import indefinite
 from kernelrules.ridge.factor import eigh, smallest_eigenvalue
@@ -28,6 +29,8 @@ __all__ = ["at", "path"]
 
 _RBF = kernels.RBF()
 _ROWS = 512
+_LARGE = 3000  # points from which a band takes less time than eigenvectors
+_CLEAR = 100.0  # times the rounding errors, from which on λ needs no eigenvalues
 _NEGATIVE = 1e-6  # of the largest eigenvalue: further below 0 is no rounding error
 
 
@@ -125,6 +128,11 @@ def _from_kernel(problem: Problem, lams: np.ndarray) -> Parts:
     k = problem.gram()
     k *= root
     k *= root[:, None]
+    if len(k) >= _LARGE:
+        solved = _from_band(problem, lams, k)
+        if solved is not None:
+            return solved
+        k = problem.gram() * root * root[:, None]  # the other way has spoilt it
     values, vectors = eigh(k, problem.threads)
     del k
     if values[0] < -_NEGATIVE * abs(values).max():
@@ -152,6 +160,37 @@ def _from_kernel(problem: Problem, lams: np.ndarray) -> Parts:
             inverse -= ones**2 / sums[:, None]
     noise = strengths[:, None] / problem.weight
     dof = len(root) - (noise * inverse).sum(axis=1)
+    return alphas, alphas / inverse[:, None, :], noise[:, None, :] * alphas, dof, constants, None
+
+
+def _from_band(problem: Problem, lams: np.ndarray, k: np.ndarray) -> Parts | None:
+    """The same from K = QBQᵀ with B of few diagonals, for which K is spoilt; None where λ is so small, or K so far from
+    positive semi-definite, that eigenvalues have to be looked at."""
+    root, strengths, n = np.sqrt(problem.weight), lams * problem.total, len(k)
+    rounding = n * np.finfo(np.float64).eps * float(np.trace(k))  # at least what the largest eigenvalue leaves
+    if strengths.min() < _CLEAR * rounding:
+        return None
+    with parallel.blas_threads(_product_threads(problem, len(lams))):
+        band = Band(k, problem.tick)
+        factors = band.factor(strengths) if band.is_definite(rounding) else None
+        if factors is None:
+            return None
+        targets = problem.y * root
+        right = band.vectors @ np.vstack([targets, root]).T  # (n, t + 1)
+        forward = band.forward(factors, right)
+        solved = band.backward(factors, forward)
+        columns = np.ascontiguousarray(solved.transpose(0, 2, 1)).reshape(-1, n) @ band.vectors * root
+        columns = columns.reshape(len(lams), len(targets) + 1, n)
+        inverse = band.squared_lengths(factors, problem.tick) * problem.weight
+    alphas, ones = columns[:, :-1].copy(), columns[:, -1]
+    constants = np.zeros((len(lams), len(targets)))
+    if problem.intercept:
+        sums = np.square(forward[:, :, -1]).sum(axis=1)
+        constants = np.einsum("ln,lnt->lt", forward[:, :, -1], forward[:, :, :-1]) / sums[:, None]
+        alphas -= constants[:, :, None] * ones[:, None, :]
+        inverse -= ones**2 / sums[:, None]
+    noise = strengths[:, None] / problem.weight
+    dof = n - (noise * inverse).sum(axis=1)
     return alphas, alphas / inverse[:, None, :], noise[:, None, :] * alphas, dof, constants, None
 
 

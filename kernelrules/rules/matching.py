@@ -1,6 +1,9 @@
 """A rule list as the core reads it: distinct tests, the rules as lists of their numbers, and a tree of splits made of
 these, so that the first rule that holds is found by a few comparisons (core/rule_tree.pyx).
 
+Short lists whose tree would be much larger than they are, which is what overlapping rules make of it, are taken as they
+stand, 64 rows at a time (core/match.pyx).
+
 What was made of a list is kept as long as the list lives.
 """
 
@@ -35,6 +38,10 @@ __all__ = [
 _NANOSECONDS_A_STEP = 1.0  # of one row, down one level
 _NANOSECONDS_A_TEST = 2.0  # of one row
 _LIMITS_WORTH_SORTING = 32  # of one column
+# Of one row that goes through the list together with 63 others: gathering a column, passing a test; and when to do so.
+_NANOSECONDS_A_COLUMN, _NANOSECONDS_A_SHARED_TEST = 0.8, 0.2
+_MOST_NANOSECONDS_BY_WORDS = 75.0
+_NODES_A_RULE = 8  # of a tree that is small
 
 
 def require_rules(rs: Any) -> RuleList:
@@ -196,12 +203,22 @@ def masks_of(tests: Tests, x: np.ndarray, threads: int) -> np.ndarray:
 
 
 class Matcher:
-    """What a rule list becomes: the tree of its rules, and the lists of those leaves that the tree leaves open."""
+    """What a rule list becomes: the tree of its rules, and the lists of those leaves that the tree leaves open; or the
+    tests of its rules alone, where a row is through these sooner (`nodes` is None then)."""
 
     def __init__(self, rs: RuleList) -> None:
         self.tests = compiled_tests(tuple(rule.conditions for rule in rs.rules), rs.levels)
         weights = np.array([_weight(rule) for rule in rs.rules], dtype=np.float64)
         built = RuleTree(self.tests.compiled, self.tests.start, self.tests.ids, self.tests.n_levels, weights)
+        self.n_rules = len(rs.rules)
+        self.predictions = _predictions(rs)
+        self.by_words = len(self.tests.distinct) * _NANOSECONDS_A_SHARED_TEST + _NANOSECONDS_A_COLUMN * len(
+            {condition.feature for condition in self.tests.distinct}
+        )
+        is_small = built.n_open == 0 and built.n_nodes <= _NODES_A_RULE * self.n_rules
+        if not is_small and self.by_words < _MOST_NANOSECONDS_BY_WORDS:
+            self.nodes = None
+            return
         n = built.n_nodes
         whole = {name: np.empty(n, dtype=np.int64) for name in ("feature", "left", "right", "subset_start", "answer")}
         tree = SimpleNamespace(
@@ -221,12 +238,15 @@ class Matcher:
         )  # fmt: skip
         self.answer = tree.answer
         self.nodes = walk.Nodes(tree)
-        self.n_rules = len(rs.rules)
-        self.predictions = _predictions(rs)
         self.open = _open_lists(built) if built.n_open else None
 
     def answers(self, x: np.ndarray, any_missing: bool, table: np.ndarray, threads: int, tick: Any) -> np.ndarray:
         """table[number of the first rule that holds], the last entry where none does."""
+        if self.nodes is None:
+            out = np.empty(len(x), dtype=np.int64)
+            n_threads = parallel.enough_threads(threads, len(x) * self.by_words)
+            match.first_rules_by_words(self.tests.compiled, self.tests.start, self.tests.ids, x, out, n_threads, tick)
+            return table.take(out, axis=0)
         direct = self.open is None and table.ndim == 1 and table.dtype.itemsize == 8 and table.dtype.kind in "fiumM"
         by_node = table[np.maximum(self.answer, 0)] if direct else self.answer
         by_node = np.ascontiguousarray(by_node)

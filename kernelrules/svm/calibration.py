@@ -13,7 +13,6 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-from scipy.optimize import isotonic_regression
 
 from kernelrules import check
 from kernelrules.results import CalibratedSVM, SVMModel
@@ -177,6 +176,8 @@ def _sigmoid(values: np.ndarray, positive: np.ndarray) -> tuple[float, float]:
 
 def _steps(values: np.ndarray, positive: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Knots of the rising function nearest in squares to the labels; equal values share one knot."""
+    from scipy.optimize import isotonic_regression  # here: it would make up half of the package's time to import
+
     knots, place, counts = np.unique(values, return_inverse=True, return_counts=True)
     share = np.bincount(place, weights=positive) / counts
     return knots, np.clip(isotonic_regression(share, weights=counts).x, 0.0, 1.0)

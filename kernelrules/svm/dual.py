@@ -24,8 +24,9 @@ from typing import Any
 
 import numpy as np
 
-from kernelrules.core import apply, smo
+from kernelrules.core import apply, rows, smo
 from kernelrules.results import Certificate
+from kernelrules.svm import newton
 from kernelrules.svm.settings import NEAR
 from kernelrules.svm.values import KernelValues
 
@@ -235,7 +236,7 @@ def solve(
     open_ones = list(range(len(machines)))
     aim = tol * _AIM
     for attempt in range(_REFINEMENTS):
-        _run(values, [machines[m] for m in open_ones], aim, limit, tick)
+        _run(values, [problems[m] for m in open_ones], [machines[m] for m in open_ones], aim, limit, tick)
         before = [violations[m] for m in open_ones]
         if not exact:
             violations = [machine.violation for machine in machines]
@@ -258,12 +259,19 @@ def solve(
     ]
 
 
-def _run(values: KernelValues, machines: list[smo.Machine], aim: float, limit: int, tick: Any) -> None:
+def _run(
+    values: KernelValues, problems: list[Problem], machines: list[smo.Machine], aim: float, limit: int, tick: Any
+) -> None:
     """The solver, on rows first and then on the whole matrix where many rows turn out to be needed."""
     most = values.rows_before_matrix()
-    smo.solve(values.rows, machines, aim, limit, values.n_threads, tick, most)
-    if most is not None and values.rows.n_computed >= most and any(machine.unfinished for machine in machines):
+    if most is not None:
+        smo.solve(values.rows, machines, aim, limit, values.n_threads, tick, most)
+        if values.rows.n_computed < most or not any(machine.unfinished for machine in machines):
+            return
         values.use_matrix()
+    if values.rows.kind == rows.WHOLE_KIND:
+        newton.solve(values, problems, machines, aim, limit, tick)
+    else:
         smo.solve(values.rows, machines, aim, limit, values.n_threads, tick)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from kernelrules import check, kernels, parallel
 from kernelrules.kernels.values import is_callable, product
 from kernelrules.results import Slacks, SVMModel
+from kernelrules.svm import narrow
 
 __all__ = ["decision", "margin", "predict", "slacks"]
 
@@ -21,8 +22,10 @@ def require_model(model: Any) -> SVMModel:
     return model
 
 
-def all_decisions(model: SVMModel, X: Any, n_threads: int | None, callback: Any = None) -> np.ndarray:
-    """Decision values, a column for each machine."""
+def all_decisions(
+    model: SVMModel, X: Any, n_threads: int | None, callback: Any = None, for_labels: bool = False
+) -> np.ndarray:
+    """Decision values, a column for each machine; `for_labels` as exact as labels need them."""
     x = check.matrix(X)
     threads, tick = parallel.n_threads_or_default(n_threads), parallel.ticker(callback, "decision")
     if x.shape[1] != model.n_features:
@@ -33,6 +36,8 @@ def all_decisions(model: SVMModel, X: Any, n_threads: int | None, callback: Any 
     z = check.matrix(model.support_vectors) if model.support_vectors.shape[0] else np.empty((0, x.shape[1]))
     if not is_callable(model.kernel) and x.dtype != z.dtype:
         x, z = x.astype(np.float64), z.astype(np.float64)
+    if for_labels and narrow.pays(model, x, z):
+        return narrow.decisive(model, x, z, threads, tick)
     return product(x, z, model.kernel, model.dual_coef, threads, tick) + model.intercept
 
 
@@ -96,7 +101,7 @@ def predict(model: SVMModel, X: Any, *, n_threads: int | None = None, callback: 
     >>> svm.predict(model, [[-1.0], [3.0]])
     array(['a', 'b'], dtype='<U1')
     """
-    values = all_decisions(require_model(model), X, n_threads, callback)
+    values = all_decisions(require_model(model), X, n_threads, callback, for_labels=True)
     return labels_of(model, values)
 
 

@@ -12,7 +12,6 @@ values may span many orders, and all small problems work in float64.
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,8 @@ from kernelrules.core import rows
 from kernelrules.core.gram import distances_dense, exp_of_distances, gram_dense
 from kernelrules.core.gram_csr import gram_csr
 from kernelrules.kernels.matrix import refuse_overflow
-from kernelrules.kernels.values import ask, is_callable, plain, product, require_symmetric, take
+from kernelrules.kernels.values import ask, is_callable, plain, product, require_symmetric, symmetric_product, take
+from kernelrules.svm.narrow import entry_error
 
 __all__ = ["KernelValues"]
 
@@ -33,6 +33,7 @@ _MATRIX_SHARE = 0.6  # of the memory for kernel values; the rest is for the part
 _SHARE = 2  # a whole matrix is made when half of its rows were: it costs about as much
 _DENSE_FROM = 0.05  # share of entries from which sparse rows are computed faster as dense ones
 _BLOCK = 256  # rows made at a time
+_MOSTLY = 1.7  # points for each one that is used, up to which a triangle between all costs less
 
 
 def memory_for(cache_mb: float | None) -> int:
@@ -243,8 +244,17 @@ class KernelValues:
         here = x if points is None or len(points) == self.n else take(x, points)
         if self.given:
             return np.ascontiguousarray((here[:, used] @ betas[:, used].T).T)
+        if self._is_mostly(points, used):
+            part = betas if points is None else betas[:, points]
+            return symmetric_product(here, self.kernel, part, self.n_threads, self.tick, wanted)
         values = product(here, take(x, used), self.kernel, betas[:, used], self.n_threads, self.tick, wanted)
         return np.ascontiguousarray(values.T)
+
+    def _is_mostly(self, points: np.ndarray | None, used: np.ndarray) -> bool:
+        """Whether the points hold all that are used and few others: half of the values between them is then enough."""
+        n_points = self.n if points is None else len(points)
+        holds = points is None or bool(np.isin(used, points, assume_unique=True).all())
+        return holds and n_points < _MOSTLY * len(used) and not isinstance(self.x, check.Csr)
 
     def row_error(self) -> float:
         """A bound of the error of an entry of the rows that the solver reads."""
@@ -255,14 +265,7 @@ class KernelValues:
             if not isinstance(self.kernel, kernels.Sigmoid) and not sparse.issparse(x):
                 x = x - x.mean(axis=0)
             self._largest = float(np.sqrt(_squares(x).max()))
-        size = self._largest
-        if isinstance(self.kernel, kernels.Sigmoid):
-            spread = 1e-6 * self.kernel.gamma * size**2
-        elif isinstance(self.kernel, kernels.Laplacian):
-            spread = 2e-7 * self.kernel.gamma * size * math.sqrt(self.x.shape[1])
-        else:
-            spread = 2e-7 * math.sqrt(self.kernel.gamma) * size
-        return 2e-5 + spread  # of the kernel's evaluation, and of rounding the data
+        return entry_error(self.kernel, self._largest, self.x.shape[1])
 
     def _has_whole(self) -> bool:
         return self.rows is not None and self.rows.kind != rows.CACHED_KIND

@@ -1,4 +1,5 @@
-"""What a document must describe before it is a tree or a rule list: types, lengths and ranges of every field.
+"""What must hold of a tree or a rule list that comes from outside, from a document or a file: types, lengths and ranges
+of every field.
 
 Numbers are not judged: a document may say that a leaf predicts 7. But nothing in it points outside of its arrays.
 """
@@ -12,7 +13,14 @@ import numpy as np
 from kernelrules.core import walk
 from kernelrules.results import Condition, Rule, RuleList, Tree
 
-__all__ = ["verified_rules", "verified_tree"]
+__all__ = [
+    "require_array",
+    "require_condition",
+    "require_levels",
+    "require_names",
+    "verified_rules",
+    "verified_tree",
+]
 
 
 def verified_tree(tree: Tree) -> Tree:
@@ -20,18 +28,18 @@ def verified_tree(tree: Tree) -> Tree:
     _counts(tree, ("n_features", "n_outputs"), 1)
     _counts(tree, ("n_train",), 0)
     _texts(tree, ("criterion", "missing"))
-    n, p = len(_array(tree.feature, "feature", "i")), tree.n_features
+    n, p = len(require_array(tree.feature, "feature", "i")), tree.n_features
     for name, kinds in (("gain", "f"), ("impurity", "f"), ("weight", "f"), ("n_samples", "iuf"), ("missing_left", "b")):
-        _array(getattr(tree, name), name, kinds, (n,))
-    _array(tree.subset_left, "subset_left", "u", (None,))
-    _levels(tree.categories, "categories", p)
-    _names(tree.feature_names, "feature_names", p)
+        require_array(getattr(tree, name), name, kinds, (n,))
+    require_array(tree.subset_left, "subset_left", "u", (None,))
+    require_levels(tree.categories, "categories", p)
+    require_names(tree.feature_names, "feature_names", p)
     if tree.classes is not None:
-        k = len(_array(tree.classes, "classes", "", (None,)))
+        k = len(require_array(tree.classes, "classes", "", (None,)))
         shape: tuple[int | None, ...] = (n, k)
     else:
         shape = (n,) if np.ndim(tree.value) == 1 and tree.n_outputs == 1 else (n, tree.n_outputs)
-    _array(tree.value, "value", "f", shape)
+    require_array(tree.value, "value", "f", shape)
     for name, kinds, wanted in (
         ("fill", "f", (p,)),
         ("directions", "f", (None, p)),
@@ -39,13 +47,23 @@ def verified_tree(tree: Tree) -> Tree:
         ("missing_seen", "b", (p,)),
     ):
         if getattr(tree, name) is not None:
-            _array(getattr(tree, name), name, kinds, wanted)
+            require_array(getattr(tree, name), name, kinds, wanted)
     if tree.surrogates is not None:
-        stand_ins = len(_array(tree.surrogates.feature, "feature of the surrogates", "i"))
-        _array(tree.surrogates.below_left, "below_left of the surrogates", "b", (stand_ins,))
-        _array(tree.surrogates.agreement, "agreement of the surrogates", "f", (stand_ins,))
+        stand_ins = len(require_array(tree.surrogates.feature, "feature of the surrogates", "i"))
+        require_array(tree.surrogates.below_left, "below_left of the surrogates", "b", (stand_ins,))
+        require_array(tree.surrogates.agreement, "agreement of the surrogates", "f", (stand_ins,))
     walk.Nodes(tree)  # looks through what nodes point to
+    _require_order(tree)
     return tree
+
+
+def _require_order(tree: Tree) -> None:
+    """Refuse nodes that are not in depth-first order, and leaves with half a split."""
+    inner = np.flatnonzero(tree.left >= 0)
+    leaves = np.flatnonzero(tree.left < 0)
+    beside = np.array_equal(tree.left[inner], inner + 1)
+    if not beside or any((column[leaves] != -1).any() for column in (tree.feature, tree.left, tree.right)):
+        raise ValueError("the tree's arrays do not describe a tree whose nodes are in depth-first order")
 
 
 def verified_rules(rs: RuleList) -> RuleList:
@@ -57,15 +75,15 @@ def verified_rules(rs: RuleList) -> RuleList:
         if not isinstance(getattr(rs, name), bool):
             raise ValueError(f"{name} must be true or false, got {getattr(rs, name)!r}")
     p = rs.n_features
-    _levels(rs.levels, "levels", p)
-    _names(rs.columns, "columns", p)
+    require_levels(rs.levels, "levels", p)
+    require_names(rs.columns, "columns", p)
     if rs.feature_names is None:
         raise ValueError(f"feature_names must be {p} strings, got None")
-    _names(rs.feature_names, "feature_names", p)
+    require_names(rs.feature_names, "feature_names", p)
     if rs.missing_seen is not None:
-        _array(rs.missing_seen, "missing_seen", "b", (p,))
+        require_array(rs.missing_seen, "missing_seen", "b", (p,))
     if rs.classes is not None:
-        _names(rs.class_names, "class_names", len(_array(rs.classes, "classes", "", (None,))))
+        require_names(rs.class_names, "class_names", len(require_array(rs.classes, "classes", "", (None,))))
     elif rs.class_names is not None:
         raise ValueError("class_names are for classes, and it has none")
     _answer(rs, rs.default, rs.default_shares, "the default")
@@ -77,15 +95,16 @@ def verified_rules(rs: RuleList) -> RuleList:
 def _rule(rs: RuleList, rule: Rule, which: str) -> None:
     _answer(rs, rule.prediction, rule.shares, which)
     for condition in rule.conditions:
-        _condition(rs, condition, which)
+        require_condition(rs, condition, which)
 
 
-def _condition(rs: RuleList, condition: Condition, which: str) -> None:
+def require_condition(rs: Any, condition: Condition, which: str) -> None:
+    """Refuse a condition on a column or a level that there is not, by the list's n_features and levels."""
     column, codes = condition.feature, condition.categories
     if not 0 <= column < rs.n_features:
         raise ValueError(f"{which} asks for column {column}, and there are {rs.n_features}")
     if codes is None:
-        if np.isnan(condition.low) or np.isnan(condition.high):
+        if condition.low != condition.low or condition.high != condition.high:
             raise ValueError(f"{which} has a limit of column {column} that is no number")
         return
     if rs.levels[column] is None:
@@ -103,9 +122,9 @@ def _answer(rs: RuleList, prediction: Any, shares: Any, which: str) -> None:
         if np.ndim(prediction) or not np.any(rs.classes == prediction):
             raise ValueError(f"{which} predicts {prediction!r}, which is none of the classes")
         if shares is not None:
-            _array(shares, f"shares of {which}", "f", (len(rs.classes),))
+            require_array(shares, f"shares of {which}", "f", (len(rs.classes),))
     elif rs.n_outputs > 1:
-        _array(prediction, f"prediction of {which}", "f", (rs.n_outputs,))
+        require_array(prediction, f"prediction of {which}", "f", (rs.n_outputs,))
     elif isinstance(prediction, (bool, np.bool_)) or not isinstance(prediction, (int, float, np.integer, np.floating)):
         raise ValueError(f"{which} predicts {prediction!r}, which is not a number")
 
@@ -113,7 +132,7 @@ def _answer(rs: RuleList, prediction: Any, shares: Any, which: str) -> None:
 # ---- fields -----------------------------------------------------------------------------------------------------
 
 
-def _array(given: Any, name: str, kinds: str, shape: tuple[int | None, ...] = (None,)) -> np.ndarray:
+def require_array(given: Any, name: str, kinds: str, shape: tuple[int | None, ...] = (None,)) -> np.ndarray:
     """The field, if it is an array of these kinds of numbers (any: "") and of this shape (any length: None)."""
     if not isinstance(given, np.ndarray):
         raise ValueError(f"{name} must be an array, got {given!r}")
@@ -141,7 +160,7 @@ def _texts(owner: Any, names: tuple[str, ...]) -> None:
             raise ValueError(f"{name} must be a string, got {getattr(owner, name)!r}")
 
 
-def _names(given: Any, name: str, n: int) -> None:
+def require_names(given: Any, name: str, n: int) -> None:
     """None, or n strings."""
     if given is None:
         return
@@ -149,10 +168,10 @@ def _names(given: Any, name: str, n: int) -> None:
         raise ValueError(f"{name} must be {n} strings")
 
 
-def _levels(given: Any, name: str, p: int) -> None:
+def require_levels(given: Any, name: str, p: int) -> None:
     """For each of p columns None or an array of levels."""
     if not isinstance(given, tuple) or len(given) != p:
         raise ValueError(f"{name} must have an entry for each of {p} columns")
     for column, levels in enumerate(given):
         if levels is not None:
-            _array(levels, f"{name} of column {column}", "", (None,))
+            require_array(levels, f"{name} of column {column}", "", (None,))

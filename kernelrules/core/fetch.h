@@ -1,0 +1,25 @@
+/* Memory that will be needed soon is asked for now: a hint, without effect on any result and on addresses that are not
+ * there. */
+#ifndef KERNELRULES_FETCH_H
+#define KERNELRULES_FETCH_H
+
+#include <stddef.h>
+
+#define KR_LINE 64 /* bytes that come from memory together */
+
+#if defined(__GNUC__)
+#define kr_fetch(address) __builtin_prefetch(address)
+#else
+#define kr_fetch(address) ((void)(address))
+#endif
+
+/* Rows one after another, of which some columns here and there are needed: the processor finds short rows by itself, and
+ * of long ones most would come for nothing. A macro: gcc drops calls of functions that do nothing but fetch. */
+#define kr_fetch_rows(rows, n_rows, row_step)                                                                      \
+    do {                                                                                                           \
+        if ((row_step) > 2 * KR_LINE && (row_step) <= 16 * KR_LINE)                                                \
+            for (ptrdiff_t byte_ = 0; byte_ < (n_rows) * (row_step); byte_ += KR_LINE)                             \
+                kr_fetch((rows) + byte_);                                                                          \
+    } while (0)
+
+#endif

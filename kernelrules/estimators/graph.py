@@ -1,0 +1,253 @@
+"""Learning from few labels on a graph of neighbours: `GraphClassifier` over graph.knn_graph and graph.fit.
+
+A new point is joined to its nearest training points, whose values stay what they are, and gets the mean of these,
+weighted as edges are: of all values that it may have, the one of the least fᵀLf with the Laplacian that is not
+normalised.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import ClassifierMixin
+from sklearn.neighbors import NearestNeighbors
+from sklearn.utils.multiclass import check_classification_targets
+from threadpoolctl import threadpool_limits
+
+from kernelrules import check, graph
+from kernelrules.estimators._common import KernelEstimator, called
+from kernelrules.results import Certificate
+
+__all__ = ["GraphClassifier"]
+
+_NAMES = {"k": "n_neighbors", "weight": "kernel", "lam": "alpha over the number of labels"}
+_KERNELS = {"knn": "binary", "rbf": "rbf"}
+
+
+class GraphClassifier(ClassifierMixin, KernelEstimator):
+    """Classes of all points from those of a few: `graph.knn_graph` and `graph.fit` as an estimator.
+
+    Minimises, for a column of targets a class, Σ (fᵢ - yᵢ)² + alpha fᵀLf: the sum over the labelled points, L the
+    Laplacian of the graph that joins each point with its nearest neighbours. Points that are not labelled have -1 in
+    the place of y, as in scikit-learn's `LabelSpreading`.
+
+    Parameters
+    ----------
+    n_neighbors : int
+        Neighbours that each point chooses; of fewer points all others.
+    alpha : float
+        What a difference between neighbours costs, greater than 0. `lam` of `graph.fit` is alpha over the number of
+        labels.
+    kernel : {"rbf", "knn"} or callable
+        Weights of edges at distance d: `exp(-gamma d²)`, 1, or what a function of the distances gives.
+    gamma : float, "neighbours", "scale" or "auto"
+        Of "rbf"; "neighbours" is 1 / mean of d² over the points' choices.
+    normalised : bool
+        Whether L is the normalised Laplacian, which lets points of high degree differ more from their neighbours.
+    unlabelled : label or None
+        What marks a point without a label. None: all points have one, and -1 is a class.
+    unreached : {"prior", "error"}
+        What becomes of points that no label reaches: they get the classes' shares of the labels, or `fit` refuses them.
+    n_threads : int, optional
+        Default: the cores that the process may use.
+
+    Attributes
+    ----------
+    model_ : GraphFit
+        What `graph.fit` returned.
+    graph_ : csr_array (n, n)
+        The weights of the edges.
+    classes_ : ndarray
+        In ascending order.
+    transduction_ : ndarray (n,)
+        The class of every training point.
+    label_distributions_ : ndarray (n, n_classes)
+        Its values, as shares.
+    unreached_ : ndarray
+        Training points that no label reaches.
+    X_ : ndarray or csr_array
+        The training points.
+    certificate_ : Certificate
+        How near to the best the values are.
+    n_features_in_, feature_names_in_ : int, ndarray
+        What was fitted to.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import load_digits
+    >>> from kernelrules.estimators import GraphClassifier
+    >>> X, y = load_digits(return_X_y=True)
+    >>> known = np.random.default_rng(0).random(len(y)) < 0.05
+    >>> fitted = GraphClassifier().fit(X, np.where(known, y, -1))
+    >>> bool((fitted.transduction_ == y)[~known].mean() > 0.95)
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        n_neighbors: int = 7,
+        alpha: float = 0.1,
+        kernel: Any = "rbf",
+        gamma: float | str = "neighbours",
+        normalised: bool = True,
+        unlabelled: Any = -1,
+        unreached: str = "prior",
+        n_threads: int | None = None,
+    ) -> None:
+        self.n_neighbors = n_neighbors
+        self.alpha = alpha
+        self.kernel = kernel
+        self.gamma = gamma
+        self.normalised = normalised
+        self.unlabelled = unlabelled
+        self.unreached = unreached
+        self.n_threads = n_threads
+
+    def fit(self, X: Any, y: Any) -> GraphClassifier:
+        """Make the graph, and spread the labels.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame, (n, p)
+            All points.
+        y : array (n,)
+            Labels; -1, or what `unlabelled` is, where there is none (in an array of strings "-1").
+
+        Returns
+        -------
+        GraphClassifier
+            The estimator itself.
+        """
+        alpha = check.positive(self.alpha, "alpha")
+        if self.unreached not in ("prior", "error"):
+            raise ValueError(f'unreached must be "prior" or "error", got {self.unreached!r}')
+        n_neighbours = check.whole(self.n_neighbors, "n_neighbors", 1)
+        X, y = self._read(X, y, ensure_min_samples=2, copy=True)  # kept for predictions
+        known = self._known(y)
+        check_classification_targets(y[known])
+        with called(_NAMES):
+            edges = graph.knn_graph(
+                X, min(n_neighbours, X.shape[0] - 1), self._weight(), gamma=self.gamma, n_threads=self.n_threads
+            )
+            model = graph.fit(
+                edges, y[known], alpha / len(known), known, normalised=self.normalised, classify=True,
+                unreached="error" if self.unreached == "error" else "nan", n_threads=self.n_threads,
+            )  # fmt: skip
+        self.model_, self.graph_, self.X_ = model, edges, X
+        self.classes_ = model.classes
+        self.label_distributions_ = _shares(model.values, np.searchsorted(model.classes, y[known]))
+        self.transduction_ = self.classes_[self.label_distributions_.argmax(axis=1)]
+        self._neighbours = NearestNeighbors(n_neighbors=min(n_neighbours, X.shape[0])).fit(X)
+        self._edge, self._gamma = self.kernel, _gamma_of(edges, X) if self.kernel == "rbf" else None
+        return self
+
+    def _weight(self) -> Any:
+        if callable(self.kernel):
+            return self.kernel
+        if not isinstance(self.kernel, str) or self.kernel not in _KERNELS:
+            raise ValueError(f'kernel must be "knn", "rbf" or callable, got {self.kernel!r}')
+        return _KERNELS[self.kernel]
+
+    def _known(self, y: np.ndarray) -> np.ndarray:
+        """Points that have a label."""
+        if self.unlabelled is None:
+            return np.arange(len(y))
+        mark = str(self.unlabelled) if y.dtype.kind in "US" else self.unlabelled
+        known = np.flatnonzero(y != mark)
+        if len(known) == 0:
+            raise ValueError(f"y holds no label: all entries are {self.unlabelled!r}, which marks points without one")
+        if len(known) < len(y) and (y[known] == y[known[0]]).all():
+            raise ValueError(
+                f"y holds one class, {check.shown(y[known[0]])}, and {self.unlabelled!r}, which marks points without a "
+                "label: nothing is to be told apart. If it is a class, say unlabelled=None"
+            )
+        return known
+
+    @property
+    def unreached_(self) -> np.ndarray:
+        """Training points that no label reaches."""
+        return self.model_.unreached
+
+    @property
+    def certificate_(self) -> Certificate:
+        """How near to the best the values are."""
+        return self.model_.certificate
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Means of the distributions of the nearest training points, weighted as edges are.
+
+        A training point is its own nearest neighbour here; what was found for it is in `label_distributions_`.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame, (n, p)
+            Points.
+
+        Returns
+        -------
+        ndarray (n, n_classes)
+            Rows that sum to 1.
+        """
+        X = self._read_again(X)
+        with threadpool_limits(self.n_threads):
+            distances, nearest = self._neighbours.kneighbors(X)
+        n, k = nearest.shape
+        starts = np.arange(0, n * k + 1, k)
+        edges = sparse.csr_array(
+            (self._weights_at(distances).ravel(), nearest.ravel(), starts), shape=(n, self.X_.shape[0])
+        )
+        shares = edges @ self.label_distributions_
+        return shares / shares.sum(axis=1, keepdims=True)
+
+    def _weights_at(self, distances: np.ndarray) -> np.ndarray:
+        """Weights of edges to new points, up to a factor for each point."""
+        if self._edge == "knn":
+            return np.ones_like(distances)
+        if self._edge == "rbf":
+            nearest = distances[:, :1]
+            return np.exp(-self._gamma * (distances - nearest) * (distances + nearest))
+        weight = check.targets(self._edge(distances.ravel()), distances.size, "kernel(d)").reshape(distances.shape)
+        if (weight < 0).any():
+            raise ValueError(f"kernel(d) must not be negative, got {weight.min()}")
+        return np.where(weight.any(axis=1, keepdims=True), weight, 1.0)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The class of the largest probability.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame, (n, p)
+            Points.
+
+        Returns
+        -------
+        ndarray (n,)
+            Labels.
+        """
+        largest = self.predict_proba(X).argmax(axis=1)
+        return self.classes_[largest]
+
+
+def _shares(values: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    """Values as shares; of points that no label reaches, the shares of the labels."""
+    counts = np.bincount(codes, minlength=values.shape[1]).astype(np.float64)
+    positive = np.clip(np.where(np.isnan(values), counts, values), 0.0, None)
+    total = positive.sum(axis=1, keepdims=True)
+    return np.where(total > 0, positive, counts) / np.where(total > 0, total, counts.sum())
+
+
+def _gamma_of(edges: sparse.csr_array, X: Any) -> float:
+    """The gamma of a graph of weights exp(-gamma d²), from the edge whose weight tells it best."""
+    exponents = -np.log(edges.data)
+    place = int(np.abs(exponents - 1.0).argmin()) if edges.nnz else 0
+    if edges.nnz == 0 or exponents[place] == 0:
+        return 1.0  # duplicates only: all weights are the same
+    row = int(np.searchsorted(edges.indptr, place, side="right")) - 1
+    difference = X[[row]].astype(np.float64) - X[[edges.indices[place]]].astype(np.float64)
+    square = float(np.square(difference.data if sparse.issparse(difference) else difference).sum())
+    return exponents[place] / square if square > 0 and math.isfinite(square) else 1.0

@@ -1,0 +1,164 @@
+"""Results as a tree of JSON, and the arrays that are too large for it.
+
+    null, true, 3, 0.5, "text"      themselves              [...]           a tuple
+    {"float": "nan"}                nan, inf, -inf          {"list": [...]}, {"dict": [[key, value], ...]}
+    {"bytes": ...}                  in base64               {"type": name, "fields": {name: value, ...}}
+    {"array": type, "shape": [...], "order": "C"}           and "base64"; without it, the member that its place names
+    {"scalar": type, "base64": ...}                         a number or string of numpy's
+    {"objects": [...], "shape": [...]}                      an array of Python objects
+    {"masked": array, "mask": array}, {"sparse": "csr_array", "shape": [...], "data", "indices", "indptr": arrays}
+    {"table": type, "fields": {name: column, ...}}          a tuple of many objects of one type, field by field
+
+A column is an array, {"floats", "integers", "booleans" or "rows": array}; or {"lengths": array, "entries": column} of
+tuples; or a table again; or a list of values. A thousand rules are so a few arrays: shares, limits, columns.
+
+Arrays are members by the names of the fields that lead to them (`model.dual_coef.npy`), but for small ones inside of
+tuples.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from kernelrules.persist.arrays import Described, bytes_of, described
+from kernelrules.persist.container import PersistError
+from kernelrules.persist.registry import field_names, is_saved
+from kernelrules.persist.verify import verify
+
+__all__ = ["EACH", "SPARSE", "Writer", "is_inline", "json_text", "place"]
+
+SPARSE = {"csr_array": sparse.csr_array, "csr_matrix": sparse.csr_matrix, "csc_array": sparse.csc_array}
+_INLINE = 4096  # bytes
+_MANY = 16  # objects of one type that are written as a table
+EACH = "each"  # stands for the entries of a table in the names of its arrays
+_COLUMNS = {float: ("floats", np.float64), int: ("integers", np.int64), bool: ("booleans", np.bool_)}
+
+
+def json_text(tree: Any) -> bytes:
+    """The one way in which a tree is written."""
+    return json.dumps(tree, sort_keys=True, separators=(",", ":"), allow_nan=False).encode("ascii")
+
+
+def place(path: tuple[str | int, ...]) -> str:
+    """What a place is called: model.rules.3.shares."""
+    return ".".join(map(str, path))
+
+
+def is_inline(path: tuple[str | int, ...], n_bytes: int) -> bool:
+    """Whether an array is written into the tree."""
+    return n_bytes <= _INLINE and any(isinstance(step, int) or step == EACH for step in path)
+
+
+def _is_table(objects: Sequence[Any]) -> bool:
+    """Whether they are objects of one type, with fields."""
+    cls = type(objects[0])
+    return is_saved(cls) and all(type(entry) is cls for entry in objects) and len(field_names(cls)) > 0
+
+
+def _are_rows(arrays: Sequence[np.ndarray]) -> bool:
+    """Whether arrays are as the rows of one."""
+    first = arrays[0]
+    flat = first.ndim == 1 and len(first) > 0 and first.dtype.kind in "fiub" and first.dtype.isnative
+    return flat and all(array.shape == first.shape and array.dtype == first.dtype for array in arrays)
+
+
+class Writer:
+    """Makes trees; `members` collects the arrays that are not in them, by name."""
+
+    def __init__(self) -> None:
+        self.members: dict[str, tuple[bytes, np.ndarray]] = {}
+
+    def tree(self, value: Any, path: tuple[str | int, ...] = ()) -> Any:
+        """The tree of a value; `path` leads to it."""
+        if value is None or type(value) in (bool, int, str):
+            return value
+        if type(value) is float:
+            return value if math.isfinite(value) else {"float": str(value)}
+        if is_saved(type(value)):
+            named = {name: self.tree(getattr(value, name), (*path, name)) for name in field_names(type(value))}
+            verify(value, place(path))
+            return {"type": type(value).__name__, "fields": named}
+        if isinstance(value, (np.ndarray, np.generic)) or sparse.issparse(value):
+            return self._arrays(value, path)
+        return self._plain(value, path)
+
+    def _plain(self, value: Any, path: tuple[str | int, ...]) -> Any:
+        if type(value) is tuple and len(value) >= _MANY and _is_table(value):
+            return self._table(value, path)
+        if type(value) is tuple or type(value) is list:
+            entries = [self.tree(entry, (*path, i)) for i, entry in enumerate(value)]
+            return entries if type(value) is tuple else {"list": entries}
+        if type(value) is dict:
+            pairs = enumerate(value.items())
+            return {"dict": [[self.tree(k, (*path, i)), self.tree(v, (*path, i, "value"))] for i, (k, v) in pairs]}
+        if type(value) is bytes:
+            return {"bytes": base64.b64encode(value).decode("ascii")}
+        name = place(path) or "the result"
+        if callable(value):
+            called = getattr(value, "__qualname__", type(value).__qualname__)
+            raise PersistError(f"{name} is a function of your own, {called}, which cannot be saved: no file holds code")
+        raise PersistError(f"{name} is of type {type(value).__qualname__}, which cannot be saved")
+
+    def _table(self, objects: Sequence[Any], path: tuple[str | int, ...]) -> Any:
+        cls = type(objects[0])
+        for i, entry in enumerate(objects):
+            verify(entry, place((*path, i)))
+        columns = {
+            name: self._column([getattr(entry, name) for entry in objects], (*path, EACH, name))
+            for name in field_names(cls)
+        }
+        return {"table": cls.__name__, "fields": columns}
+
+    def _column(self, values: list[Any], path: tuple[str | int, ...]) -> Any:
+        """Values of one field of many objects."""
+        kinds = set(map(type, values))
+        kind = kinds.pop() if len(kinds) == 1 else None
+        if kind in _COLUMNS and (kind is not int or -(1 << 63) <= min(values) <= max(values) < 1 << 63):
+            name, dtype = _COLUMNS[kind]
+            return {name: self.tree(np.array(values, dtype=dtype), path)}
+        if kind is tuple:
+            lengths = np.array([len(value) for value in values], dtype=np.int64)
+            entries = self._column([entry for value in values for entry in value], (*path, "entries"))
+            return {"lengths": self.tree(lengths, (*path, "lengths")), "entries": entries}
+        if kind is not None and _is_table(values):
+            return self._table(values, path)
+        if kind is np.ndarray and _are_rows(values):
+            return {"rows": self.tree(np.array(values), path)}
+        return [self.tree(value, (*path, i)) for i, value in enumerate(values)]
+
+    def _arrays(self, value: Any, path: tuple[str | int, ...]) -> Any:
+        if sparse.issparse(value):
+            return self._sparse(value, path)
+        if isinstance(value, np.ma.MaskedArray):
+            mask = np.ma.getmaskarray(value)
+            return {"masked": self.tree(value.data, (*path, "data")), "mask": self.tree(mask, (*path, "mask"))}
+        array = np.asarray(value)
+        if array.dtype.kind == "O":
+            entries = [self.tree(entry, (*path, i)) for i, entry in enumerate(array.ravel().tolist())]
+            return {"objects": entries, "shape": list(array.shape)}
+        how, plain = described(array, place(path))
+        flat = bytes_of(plain)
+        if isinstance(value, np.generic):
+            return {"scalar": how.dtype.str, "base64": base64.b64encode(flat).decode("ascii")}
+        node: dict[str, Any] = {"array": how.dtype.str, "shape": list(how.shape), "order": how.order}
+        if is_inline(path, how.n_bytes):
+            return node | {"base64": base64.b64encode(flat).decode("ascii")}
+        self._keep(path, how, flat)
+        return node
+
+    def _sparse(self, value: Any, path: tuple[str | int, ...]) -> Any:
+        kind = type(value).__name__
+        if SPARSE.get(kind) is not type(value) or value.ndim != 2:
+            raise PersistError(f"{place(path)} is a {kind}, which cannot be saved: make it a csr_array")
+        parts = {name: self.tree(getattr(value, name), (*path, name)) for name in ("data", "indices", "indptr")}
+        return {"sparse": kind, "shape": [int(n) for n in value.shape], **parts}
+
+    def _keep(self, path: tuple[str | int, ...], how: Described, flat: np.ndarray) -> None:
+        self.members[f"{place(path)}.npy"] = (how.npy_head(), flat)

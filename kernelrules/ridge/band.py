@@ -1,0 +1,182 @@
+"""A symmetric matrix as QBQᵀ with B of few diagonals, and what (QBQᵀ + s)⁻¹ gives for many s.
+
+An eigendecomposition goes through a tridiagonal matrix, and half of that work are products of the whole matrix with
+one vector after the other, bounded by memory. A band is reached by products with WIDTH vectors at a time:
+
+    panel = VR by Householder,  H = I - VTVᵀ,  A := HᵀAH = A - VYᵀ - YVᵀ,  Y = X - ½V(TᵀVᵀX),  X = AVT
+
+and for each s, B + s = LLᵀ costs next to nothing, L⁻¹Qᵀ n² operations a diagonal:
+
+    (A + s)⁻¹ = Q L⁻ᵀ L⁻¹ Qᵀ,  its diagonal the squared lengths of the columns of L⁻¹Qᵀ.
+
+Only what lies on and below the diagonal of A is kept up to date. BLAS does the products; signals are seen between them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy.linalg import lapack, solve_triangular
+
+__all__ = ["Band"]
+
+WIDTH = 32
+_ROWS = 512  # of the matrix, that are treated together
+_COLUMNS = 128  # of L⁻¹Qᵀ, that are found together
+
+
+def _reflectors(panel: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """V, T and R of a panel = (I - VTVᵀ)R; V has unit diagonal and as many columns as the panel has rows at most."""
+    qr, tau, _, _ = lapack.dgeqrf(np.asfortranarray(panel))
+    n_vectors = len(tau)
+    v = np.tril(qr[:, :n_vectors], -1)
+    v[np.arange(n_vectors), np.arange(n_vectors)] = 1.0
+    products = v.T @ v
+    t = np.zeros((n_vectors, n_vectors))
+    for j in range(n_vectors):
+        t[:j, j] = -tau[j] * (t[:j, :j] @ products[:j, j])
+        t[j, j] = tau[j]
+    return np.ascontiguousarray(v), t, np.triu(qr[: min(qr.shape)])
+
+
+class Band:
+    """QBQᵀ of a symmetric matrix, made in place of it.
+
+    Parameters
+    ----------
+    a : ndarray (n, n)
+        The matrix; spoilt.
+    tick : callable, optional
+        Told of progress.
+
+    Attributes
+    ----------
+    diagonal, below : list of ndarray
+        Blocks of B: WIDTH rows and columns on the diagonal, and those below them.
+    vectors : ndarray (n, n)
+        Qᵀ.
+    """
+
+    def __init__(self, a: np.ndarray, tick: Callable[[int, int], Any] | None = None) -> None:
+        n = len(a)
+        self.n, self.diagonal, self.below = n, [], []
+        panels = []
+        for k in range(0, n, WIDTH):
+            s = min(k + WIDTH, n)
+            corner = np.tril(a[k:s, k:s])
+            self.diagonal.append(corner + np.tril(corner, -1).T)
+            if s == n:
+                break
+            v, t, r = _reflectors(a[s:, k:s])
+            below = np.zeros((min(WIDTH, n - s), s - k))
+            below[: len(r)] = r
+            self.below.append(below)
+            panels.append((s, v, t))
+            _both_sides(a[s:, s:], v, t)
+            if tick is not None:
+                tick(k, 3 * n)
+        self.vectors = _product(a, panels, tick)
+
+    def is_definite(self, shift: float) -> bool:
+        """Whether B + shift is positive definite."""
+        return self.factor(np.array([shift])) is not None
+
+    def factor(self, shifts: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]] | None:
+        """LLᵀ = B + shift for every shift: of each diagonal block of L the inverses, and these times the blocks left of
+        it, both (n_shifts, rows, columns). None where one is not positive definite."""
+        found: list[tuple[np.ndarray, np.ndarray]] = []
+        for j, block in enumerate(self.diagonal):
+            here = block + shifts[:, None, None] * np.eye(len(block))
+            left = np.zeros((len(shifts), len(block), 0))
+            if j > 0:
+                left = self.below[j - 1] @ found[-1][0].swapaxes(1, 2)
+                here -= left @ left.swapaxes(1, 2)
+            try:
+                lower = np.linalg.cholesky(here)
+            except np.linalg.LinAlgError:
+                return None
+            eye = np.eye(len(block))
+            inverse = np.stack([solve_triangular(one, eye, lower=True, check_finite=False) for one in lower])
+            found.append((inverse, inverse @ left))
+        return found
+
+    def forward(self, factors: list[tuple[np.ndarray, np.ndarray]], right: np.ndarray) -> np.ndarray:
+        """L⁻¹ of the columns of `right`, (n_shifts, n, n_columns)."""
+        out = np.empty((len(factors[0][0]), *right.shape))
+        before = None
+        for j, factor in enumerate(factors):
+            rows = slice(j * WIDTH, min((j + 1) * WIDTH, self.n))
+            out[:, rows] = before = _next(factor, right[rows], before)
+        return out
+
+    def squared_lengths(
+        self, factors: list[tuple[np.ndarray, np.ndarray]], tick: Callable[[int, int], Any] | None = None
+    ) -> np.ndarray:
+        """Of the columns of L⁻¹Qᵀ, (n_shifts, n): the diagonals of the inverses."""
+        total = np.zeros((len(factors[0][0]), self.n))
+        for start in range(0, self.n, _COLUMNS):
+            columns = slice(start, min(start + _COLUMNS, self.n))
+            before = None
+            for j, factor in enumerate(factors):
+                rows = slice(j * WIDTH, min((j + 1) * WIDTH, self.n))
+                before = _next(factor, np.ascontiguousarray(self.vectors[rows, columns]), before)
+                total[:, columns] += np.einsum("lij,lij->lj", before, before)
+            if tick is not None:
+                tick(2 * self.n + columns.stop, 3 * self.n)
+        return total
+
+    def backward(self, factors: list[tuple[np.ndarray, np.ndarray]], z: np.ndarray) -> np.ndarray:
+        """L⁻ᵀ of what `forward` gave."""
+        x = np.empty_like(z)
+        for j in range(len(factors) - 1, -1, -1):
+            rows, after = slice(j * WIDTH, min((j + 1) * WIDTH, self.n)), slice((j + 1) * WIDTH, (j + 2) * WIDTH)
+            inverse, right = factors[j][0], z[:, rows]
+            if j + 1 < len(factors):
+                right = right - inverse @ (self.below[j].T @ x[:, after])
+            x[:, rows] = inverse.swapaxes(1, 2) @ right
+        return x
+
+
+def _next(factor: tuple[np.ndarray, np.ndarray], right: np.ndarray, before: np.ndarray | None) -> np.ndarray:
+    """Rows of a block of L⁻¹·right, after those of the block before."""
+    inverse, beside = factor
+    found = (inverse.reshape(-1, inverse.shape[2]) @ right).reshape(*inverse.shape[:2], -1)
+    if before is not None:
+        found -= beside @ before
+    return found
+
+
+def _both_sides(a: np.ndarray, v: np.ndarray, t: np.ndarray) -> None:
+    """a := HᵀaH on and below the diagonal."""
+    n = len(a)
+    vt = v @ t
+    x = np.zeros_like(vt)
+    starts = range(0, n, _ROWS)
+    for i in starts:
+        rows = slice(i, min(i + _ROWS, n))
+        corner = np.tril(a[rows, rows])
+        x[rows] += (corner + np.tril(corner, -1).T) @ vt[rows]
+        x[rows] += a[rows, :i] @ vt[:i]
+        x[:i] += a[rows, :i].T @ vt[rows]
+    y = x - 0.5 * v @ (t.T @ (v.T @ x))
+    left, right = np.hstack([v, y]), np.hstack([y, v])
+    for i in starts:
+        rows = slice(i, min(i + _ROWS, n))
+        a[rows, : rows.stop] -= left[rows] @ right[: rows.stop].T
+
+
+def _product(out: np.ndarray, panels: list[Any], tick: Callable[[int, int], Any] | None) -> np.ndarray:
+    """Qᵀ, the product of all reflections, in the memory of `out`."""
+    n = len(out)
+    out[...] = 0.0
+    out[np.arange(n), np.arange(n)] = 1.0
+    for s, v, t in reversed(panels):
+        part = out[s:, s:]
+        short = (part @ v) @ t.T
+        for i in range(0, len(part), _ROWS):
+            part[i : i + _ROWS] -= short[i : i + _ROWS] @ v.T
+        if tick is not None:
+            tick(2 * n - s, 3 * n)
+    return out

@@ -1,0 +1,97 @@
+"""First rules that hold, a word of rows at a time, against one rule after another for one row after another."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernelrules.core import machine, match
+
+N_LEVELS = (-1, -1, 3, -1)  # column 2 has levels
+
+
+def plain_answer(tests, start, ids, row):
+    """The number of the first rule whose tests all pass."""
+    for rule in range(len(start) - 1):
+        for t in ids[start[rule] : start[rule + 1]]:
+            column, low, high, missing, flags = tests[t]
+            value = row[column]
+            if np.isnan(value):
+                holds = missing
+            elif flags is None:
+                holds = low < value <= high
+            else:
+                holds = flags[int(value) + 1 if 0 <= value < N_LEVELS[column] else 0]
+            if not holds:
+                break
+        else:
+            return rule
+    return len(start) - 1
+
+
+@st.composite
+def lists(draw):
+    """(tests, start, ids, rows)"""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    tests = []
+    for _ in range(draw(st.integers(1, 12))):
+        column = int(rng.integers(4))
+        low, high = sorted(rng.choice([-np.inf, -1.0, 0.0, 1.0, 2.0, np.inf], 2))
+        flags = None if N_LEVELS[column] < 0 else rng.integers(0, 2, N_LEVELS[column] + 1)
+        tests.append((column, low, high, bool(rng.integers(2)), flags))
+    counts = rng.integers(0 if rng.integers(3) == 0 else 1, 4, draw(st.integers(0, 9)))
+    ids = rng.integers(0, len(tests), counts.sum())
+    n = draw(st.sampled_from([0, 1, 63, 64, 65, 130]))
+    rows = rng.choice([-1.0, -0.5, 0.0, 0.5, 1.0, 2.0, 5.0, np.nan, np.inf, -np.inf], (n, 4))
+    return tests, np.concatenate([[0], counts.cumsum()]).astype(np.int64), ids.astype(np.int64), rows
+
+
+def compiled(tests):
+    flags, level_start = [], []
+    for *_, own in tests:
+        level_start.append(-1 if own is None else len(flags))
+        flags += [] if own is None else list(own)
+    column, low, high, missing, _ = zip(*tests, strict=True)
+    return match.Tests(
+        np.array(column, dtype=np.int64), np.array(low), np.array(high), np.array(missing, dtype=np.uint8),
+        np.array(level_start, dtype=np.int64), np.array(flags, dtype=np.uint8), np.array(N_LEVELS, dtype=np.int64),
+    )  # fmt: skip
+
+
+def answers(case, rows, n_threads=1):
+    tests, start, ids, _ = case
+    out = np.full(len(rows), -7, dtype=np.int64)
+    match.first_rules_by_words(compiled(tests), start, ids, rows, out, n_threads)
+    return out
+
+
+@given(lists())
+def test_first_rules(case):
+    tests, start, ids, rows = case
+    expected = [plain_answer(tests, start, ids, row) for row in rows]
+    assert answers(case, rows).tolist() == expected
+    assert answers(case, rows.astype(np.float32), 3).tolist() == expected
+    assert answers(case, np.asfortranarray(rows), 2).tolist() == expected
+    assert answers(case, np.repeat(rows, 2, axis=0)[::2]).tolist() == expected
+
+
+def test_lists_that_lead_outside_are_refused():
+    tests, x, out = [(0, 0.0, 1.0, False, None)], np.zeros((3, 4)), np.zeros(3, dtype=np.int64)
+    for start, ids in [([0, 2], [0]), ([0, 1], [1]), ([0, 1], [-1]), ([1, 1], [0]), ([0, 1, 0], [0])]:
+        with pytest.raises(ValueError, match="test"):
+            match.first_rules_by_words(compiled(tests), np.array(start), np.array(ids), x, out, 1)
+    with pytest.raises(ValueError, match="shapes"):
+        match.first_rules_by_words(compiled(tests), np.array([0, 1]), np.array([0]), x[:, :3], out, 1)
+
+
+@pytest.mark.parametrize("level", [name for name in machine.LEVELS if name != machine.simd()])
+def test_all_of_this_at_another_level(level):
+    if machine.LEVELS.index(level) > machine.simd_best():
+        pytest.skip(f"this processor has no {level}")
+    command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", __file__, "-k", "first_rules"]
+    done = subprocess.run(command, env=os.environ | {"KERNELRULES_SIMD": level}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-2000:]

@@ -1,0 +1,162 @@
+"""What releases are made by: the workflows do what `.ci/run` does, for every platform; setup.py knows the compilers.
+
+Nothing is built or uploaded here; these files are read. They are not part of what is installed, so where the tests run
+without a checkout they are not there, and the tests skip.
+"""
+
+import re
+import runpy
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+LINUX = {f"cp311-{libc}_{arch}" for libc in ("manylinux", "musllinux") for arch in ("x86_64", "aarch64")}
+PLATFORMS = {
+    "linux": ("x86_64,aarch64", LINUX),
+    "macos": ("x86_64,arm64", {"cp311-macosx_x86_64", "cp311-macosx_arm64"}),
+    "windows": ("AMD64", {"cp311-win_amd64"}),
+}
+
+
+def text_of(name):
+    if not (ROOT / name).exists():
+        pytest.skip(f"tests run without {name}")
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def workflow(name):
+    yaml = pytest.importorskip("yaml")
+    return yaml.safe_load(text_of(f".github/workflows/{name}"))
+
+
+def commands(job):
+    return [step["run"] for step in job["steps"] if "run" in step]
+
+
+def test_ci_runs_every_stage_once():
+    script = text_of(".ci/run")
+    written = re.findall(r"^stage_(\w+)\(\)", script, flags=re.M)
+    by_default = re.search(r"stages=\(([a-z ]+)\)", script)[1].split()
+    job = workflow("ci.yml")["jobs"]["run"]
+    run = " ".join(job["strategy"]["matrix"]["stages"]).split()
+    assert sorted(run) == sorted(by_default)
+    assert set(run) <= set(written)
+    assert commands(job) == [".ci/run ${{ matrix.stages }}"]
+
+
+def test_wheels_of_every_platform_are_built():
+    found = workflow("wheels.yml")
+    runners = {
+        entry["runner"].split("-")[0]: set() for entry in found["jobs"]["wheels"]["strategy"]["matrix"]["include"]
+    }
+    for entry in found["jobs"]["wheels"]["strategy"]["matrix"]["include"]:
+        runners[entry["runner"].split("-")[0]].add(entry["archs"])
+        assert ("macos" in entry) == entry["runner"].startswith("macos")
+    wanted = {name: set(archs.split(",")) for name, (archs, _) in PLATFORMS.items()}
+    assert runners == {"ubuntu": wanted["linux"], "macos": wanted["macos"], "windows": wanted["windows"]}
+    settings = tomllib.loads(text_of("pyproject.toml"))["tool"]["cibuildwheel"]
+    assert {name: set(settings[name]["archs"]) for name in PLATFORMS} == wanted
+
+
+def test_only_a_tag_is_published_and_without_a_secret():
+    found = workflow("wheels.yml")
+    publish = found["jobs"]["publish"]
+    assert set(publish["needs"]) == set(found["jobs"]) - {"publish"}
+    assert publish["if"] == "startsWith(github.ref, 'refs/tags/v')"
+    assert publish["permissions"] == {"id-token": "write"}
+    assert found["permissions"] == {"contents": "read"}
+    assert any("twine check --strict" in command for command in commands(publish))
+    assert "secrets." not in text_of(".github/workflows/wheels.yml") + text_of(".github/workflows/ci.yml")
+
+
+@pytest.mark.parametrize("platform", PLATFORMS)
+def test_cibuildwheel_reads_its_settings(platform):
+    pytest.importorskip("cibuildwheel")
+    text_of("setup.py")
+    archs, wanted = PLATFORMS[platform]
+    asked = [
+        sys.executable,
+        "-m",
+        "cibuildwheel",
+        "--print-build-identifiers",
+        "--platform",
+        platform,
+        "--archs",
+        archs,
+    ]
+    done = subprocess.run([*asked, str(ROOT)], capture_output=True, text=True, check=True)
+    assert set(done.stdout.split()) == wanted
+
+
+def test_the_checklist_names_what_there_is():
+    page = text_of("docs/developers/release.rst")
+    for name in (".github/workflows/wheels.yml", ".github/workflows/ci.yml", ".ci/run", "tests/abi_signatures.json"):
+        assert name in page
+        text_of(name)
+
+
+# ---- compilers --------------------------------------------------------------------------------------------------
+
+
+class FakeCompiler:
+    """Takes the place of setuptools' compiler: notes what it is asked for, and links what is not refused."""
+
+    def __init__(self, compiler_type, refuses=()):
+        self.compiler_type, self.refuses, self.asked = compiler_type, refuses, []
+        self.initialized, self.cc = False, None
+
+    def initialize(self, plat_name=None):
+        self.initialized = True
+
+    def compile(self, sources, output_dir, extra_postargs):
+        self.asked.append(extra_postargs)
+        if extra_postargs[0] in self.refuses:
+            from setuptools.errors import CompileError
+
+            raise CompileError("no OpenMP here")
+        return ["probe.o"]
+
+    def link_executable(self, objects, name, extra_postargs):
+        self.asked.append(extra_postargs)
+
+
+def build_ext(monkeypatch, compiler, **environment):
+    """The build command of setup.py with this compiler."""
+    setuptools = pytest.importorskip("setuptools")
+    text_of("setup.py")
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr(setuptools, "setup", lambda **given: None)
+    names = runpy.run_path(str(ROOT / "setup.py"))
+    command = names["BuildExt"].__new__(names["BuildExt"])
+    command.__dict__.update(compiler=compiler, plat_name="win-amd64")
+    return command
+
+
+def test_openmp_of_gcc_of_llvm_and_of_nobody(monkeypatch):
+    assert build_ext(monkeypatch, FakeCompiler("unix"))._openmp(False) == [["-fopenmp"], ["-fopenmp"]]
+    without = FakeCompiler("unix", refuses=("-fopenmp",))
+    assert build_ext(monkeypatch, without)._openmp(False) == [[], []]
+    command = build_ext(monkeypatch, without, KERNELRULES_LIBOMP="/opt/libomp")
+    assert command._openmp(False) == [["-Xclang", "-fopenmp", "-I/opt/libomp/include"], ["-L/opt/libomp/lib", "-lomp"]]
+
+
+def test_windows_compiles_by_clang_cl(monkeypatch, tmp_path):
+    command = build_ext(monkeypatch, FakeCompiler("msvc"), PATH=str(tmp_path))
+    with pytest.raises(Exception, match="clang-cl"):
+        command._use_clang_cl()
+    fake = tmp_path / "clang-cl"
+    fake.write_text(f"#!{sys.executable}\nimport sys\nprint('builtins.lib ' + ' '.join(sys.argv[1:]))\n")
+    fake.chmod(0o755)
+    libraries = command._use_clang_cl()
+    assert command.compiler.initialized
+    assert command.compiler.cc == str(fake)
+    assert libraries == ["builtins.lib /clang:-print-libgcc-file-name /clang:--rtlib=compiler-rt"]
+    compile_flags, link_flags = command._openmp(True)
+    assert compile_flags == ["/clang:-fopenmp"]
+    assert link_flags == [f"/LIBPATH:{tmp_path.parent / 'lib'}", "libomp.lib"]

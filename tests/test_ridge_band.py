@@ -1,0 +1,126 @@
+"""Paths from a band matrix: the reduction itself, and paths as eigenvectors give them."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kernelrules import kernels, ridge
+from kernelrules.ridge import paths
+from kernelrules.ridge.band import WIDTH, Band
+
+SIZES = [1, 2, WIDTH - 1, WIDTH, WIDTH + 1, 2 * WIDTH, 2 * WIDTH + 1, 150]
+
+
+def dense(band):
+    """B from its blocks."""
+    out = np.zeros((band.n, band.n))
+    for j, block in enumerate(band.diagonal):
+        rows = slice(j * WIDTH, j * WIDTH + len(block))
+        out[rows, rows] = block
+        if j > 0:
+            before = slice((j - 1) * WIDTH, j * WIDTH)
+            out[rows, before] = band.below[j - 1]
+            out[before, rows] = band.below[j - 1].T
+    return out
+
+
+@given(st.sampled_from(SIZES), st.integers(0, 2**20), st.sampled_from(["any", "low rank", "diagonal", "zero"]))
+@settings(max_examples=30)
+def test_the_matrix_comes_back(n, seed, kind):
+    rng = np.random.default_rng(seed)
+    half = rng.normal(size=(n, 3 if kind == "low rank" else n))
+    a = {"diagonal": np.diag(rng.normal(size=n)), "zero": np.zeros((n, n))}.get(kind, half @ half.T)
+    band = Band(a.copy())
+    q, b = band.vectors.T, dense(band)
+    np.testing.assert_allclose(q.T @ q, np.eye(n), atol=1e-12)
+    np.testing.assert_allclose(q @ b @ q.T, a, atol=1e-12 * (1 + np.abs(a).max()) * n)
+    assert (np.abs(np.subtract.outer(np.arange(n), np.arange(n)))[b != 0] < 2 * WIDTH).all()
+
+
+@pytest.mark.parametrize("n", SIZES)
+def test_inverses_for_several_shifts(n):
+    rng = np.random.default_rng(n)
+    half = rng.normal(size=(n, n))
+    a = half @ half.T / n
+    shifts = np.array([0.1, 3.0])
+    band, right = Band(a.copy()), rng.normal(size=(n, 2))
+    factors = band.factor(shifts)
+    forward = band.forward(factors, band.vectors @ right)
+    solved = band.vectors.T @ band.backward(factors, forward)
+    inverses = np.linalg.inv(a + shifts[:, None, None] * np.eye(n))
+    np.testing.assert_allclose(solved, inverses @ right, atol=1e-10)
+    np.testing.assert_allclose(band.squared_lengths(factors), np.einsum("lii->li", inverses), atol=1e-10)
+    assert band.is_definite(1e-6)
+    assert not band.is_definite(-float(np.linalg.eigvalsh(a)[-1]))
+
+
+def both_ways(monkeypatch, *args, **kwargs):
+    """The path from a band, and from eigenvectors."""
+    found = []
+    for large in (0, 10**9):
+        monkeypatch.setattr(paths, "_LARGE", large)
+        found.append(ridge.path(*args, **kwargs))
+    return found
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("n_targets", [None, 3])
+def test_paths_are_those_of_eigenvectors(monkeypatch, intercept, n_targets):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(170, 3))
+    y = np.sin(X[:, 0]) if n_targets is None else np.sin(X @ rng.normal(size=(3, n_targets)))
+    weight = rng.random(170)
+    weight[[3, 50]] = 0
+    monkeypatch.setattr(paths, "eigh", lambda *args, used=paths.eigh: calls.append(1) or used(*args))
+    calls = []
+    band, eigen = both_ways(
+        monkeypatch, X, y, np.logspace(-7, 1, 9), kernels.RBF(0.5), sample_weight=weight, intercept=intercept
+    )
+    assert len(calls) == 1
+    for name, tolerance in {
+        "alphas": 1e-6,
+        "loo_residuals": 1e-7,
+        "loo_errors": 1e-8,
+        "dof": 1e-9,
+        "fitted": 1e-9,
+    }.items():
+        one, other = getattr(band, name), getattr(eigen, name)
+        for a, b in zip(one, other, strict=True):  # a λ each: α grows with 1/λ
+            np.testing.assert_allclose(a, b, atol=tolerance * np.nanmax(np.abs(b)), err_msg=name)
+    np.testing.assert_allclose(band.intercepts, eigen.intercepts, atol=1e-8)
+
+
+def test_a_tiny_lambda_and_a_matrix_of_low_rank_are_left_to_eigenvalues(monkeypatch):
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(90, 2))
+    calls = []
+    monkeypatch.setattr(paths, "eigh", lambda *args, used=paths.eigh: calls.append(1) or used(*args))
+    for lams in ([1e-18, 1.0], [1e-30]):
+        band, eigen = both_ways(monkeypatch, X, X[:, 0], lams, kernels.RBF(0.1), form="kernel")
+        np.testing.assert_array_equal(band.alphas, eigen.alphas)
+    assert len(calls) == 4
+    band, eigen = both_ways(monkeypatch, X, X[:, 0], [1e-3, 1.0], kernels.Linear(), form="kernel")
+    np.testing.assert_allclose(band.loo_residuals, eigen.loo_residuals, rtol=1e-9, atol=1e-12)
+
+
+def test_indefinite_matrices_are_refused_as_before(monkeypatch):
+    K = np.diag(np.concatenate([np.ones(50), [-0.01]]))
+    messages = []
+    for large in (0, 10**9):
+        monkeypatch.setattr(paths, "_LARGE", large)
+        with pytest.raises(ValueError, match="definite") as refused:
+            ridge.path(K, np.ones(51), [0.1, 1.0], kernels.Precomputed())
+        messages.append(str(refused.value))
+    assert messages[0] == messages[1]
+
+
+def test_progress_goes_forward(monkeypatch):
+    seen = []
+    monkeypatch.setattr(paths, "_LARGE", 0)
+    X = np.random.default_rng(2).normal(size=(300, 2))
+    ridge.path(X, X[:, 0], [0.1, 1.0], kernels.RBF(1.0), callback=lambda p: seen.append((p.done, p.total)))
+    steps = [done for done, total in seen if total == 900]
+    assert len(steps) > 5
+    assert steps == sorted(steps)
+    assert steps[-1] == 900
