@@ -81,6 +81,7 @@ def test_no_result_is_left_out():
 SCALARS = st.one_of(
     st.none(), st.booleans(), st.integers(), st.floats(), st.text(), st.binary(),
     st.sampled_from([np.float64(0.1), np.str_("é"), np.str_(""), np.int8(-3), np.True_, np.datetime64("NaT", "s")]),
+    st.sampled_from([np.str_("x\0y"), np.bytes_(b""), np.bytes_(b"x\0y"), np.timedelta64(3, "D"), np.float32(np.nan)]),
 )  # fmt: skip
 VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=4).map(tuple), max_leaves=8)
 DTYPES = st.one_of(
@@ -150,6 +151,9 @@ COLUMNS = st.one_of(
     *(st.lists(kind, min_size=16, max_size=20) for kind in KINDS),
     st.lists(st.lists(st.integers(0, 5), max_size=3).map(tuple), min_size=16, max_size=18),
     st.just([np.full(3, i, dtype=np.float32) for i in range(16)]),
+    st.just([np.str_("x" * i) for i in range(17)]),
+    st.just([np.int16(i) for i in range(17)]),
+    st.just([np.datetime64(i, "s" if i % 2 else "D") for i in range(17)]),
     st.just([np.full(i % 3, i) for i in range(16)]),
 )
 

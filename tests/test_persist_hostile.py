@@ -221,6 +221,8 @@ def test_no_format(number):
         (lambda h: h["content"]["fields"].update(C={"scalar": "<f8", "base64": "AAA="}), "has 2 bytes"),
         (lambda h: h["content"]["fields"].update(C={"scalar": "|b1", "base64": "Ag=="}), "neither true nor false"),
         (lambda h: h["content"]["fields"].update(C={"scalar": "<U1", "base64": "AAARAA=="}), "no characters"),
+        (lambda h: h["content"]["fields"].update(C={"scalar": "str", "text": 3}), "no string of numpy's"),
+        (lambda h: h["content"]["fields"].update(C={"scalar": "<f8", "text": "3"}), "no string of numpy's"),
         (lambda h: h["content"]["fields"].update(C={"masked": None, "mask": None}), "not an array with a mask"),
         (lambda h: h["content"]["fields"]["dual_coef"].update(array="<f4"), "dual_coef.npy is not the array"),
         (lambda h: h["content"]["fields"]["dual_coef"].update(order="F"), "not described as save"),
@@ -231,7 +233,7 @@ def test_no_format(number):
             "intercept.npy is not",
         ),
     ],
-    ids=range(29),
+    ids=range(31),
 )
 def test_headers_made_up(edit, message):
     refused(edited("svc", edit), message)
@@ -245,6 +247,7 @@ def test_headers_made_up(edit, message):
         ({"integers": [1]}, "no column of integers"),
         ({"rows": None}, "no column of rows"),
         ({"rows": {"array": "<f8", "shape": [20, 0], "order": "C", "base64": ""}}, "no column of rows"),
+        ({"scalars": {"objects": [1] * 20, "shape": [20]}}, "no column of scalars"),
         ({"same": 1}, "no column of a table"),
         ({"floats": 1, "rows": 2}, "no column of a table"),
         (3, "no column of a table"),
@@ -252,7 +255,7 @@ def test_headers_made_up(edit, message):
         ({"lengths": {"array": "<i8", "shape": [0], "order": "C", "base64": ""}, "entries": [1]}, "add up"),
         ({"lengths": None, "entries": []}, "add up"),
     ],
-    ids=range(11),
+    ids=range(12),
 )
 def test_tables_made_up(column, message):
     def edit(header):

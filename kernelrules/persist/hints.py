@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from kernelrules.persist.container import PersistError
+from kernelrules.persist.registry import Path, place
 
 __all__ = ["require_fields"]
 
@@ -24,13 +25,12 @@ _NUMBERS = {
 }
 
 
-def require_fields(value: Any, name: str) -> None:
-    """Refuse a value whose fields are not of the types that its class says."""
+def require_fields(value: Any, path: Path) -> None:
+    """Refuse a value, to which the path leads, whose fields are not of the types that its class says."""
     for field, said, plain, test in _tests(type(value)):
         held = getattr(value, field)
         if type(held) not in plain and not test(held):
-            where = f"{name}.{field}" if name else field
-            raise PersistError(f"{where} must be {said}, got {held!r:.60}")
+            raise PersistError(f"{place((*path, field))} must be {said}, got {held!r:.60}")
 
 
 @cache

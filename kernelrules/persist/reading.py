@@ -15,15 +15,14 @@ import numpy as np
 
 from kernelrules.persist.arrays import from_bytes, read_description
 from kernelrules.persist.container import PersistError
-from kernelrules.persist.registry import TYPES, field_names, required_fields
+from kernelrules.persist.registry import TYPES, Path, field_names, place, required_fields
 from kernelrules.persist.verify import require_sparse, verify
-from kernelrules.persist.writing import EACH, SPARSE, is_inline, place
+from kernelrules.persist.writing import EACH, SPARSE, is_inline
 
 __all__ = ["Reader"]
 
 _FLOATS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 _COLUMNS = {"floats": np.float64, "integers": np.int64, "booleans": np.bool_}
-_Path = tuple[str | int, ...]
 
 
 class Reader:
@@ -39,6 +38,7 @@ class Reader:
                 (("array", "shape", "order"), self._member),
                 (("array", "shape", "order", "base64"), self._inline),
                 (("scalar", "base64"), self._scalar),
+                (("scalar", "text"), self._string),
                 (("objects", "shape"), self._objects),
                 (("masked", "mask"), self._masked),
                 (("sparse", "shape", "data", "indices", "indptr"), self._sparse),
@@ -49,7 +49,7 @@ class Reader:
             )
         }
 
-    def value(self, node: Any, path: _Path = ()) -> Any:
+    def value(self, node: Any, path: Path = ()) -> Any:
         """The value of a node; `path` leads to it."""
         if node is None or isinstance(node, (bool, int, float, str)):
             return node
@@ -62,18 +62,18 @@ class Reader:
 
     # ---- plain values -----------------------------------------------------------------------------------------------
 
-    def _float(self, node: dict[str, Any], path: _Path) -> float:
+    def _float(self, node: dict[str, Any], path: Path) -> float:
         if not isinstance(node["float"], str) or node["float"] not in _FLOATS:
             raise PersistError(f"{place(path)} is {node['float']!r:.60}, which is no number")
         return _FLOATS[node["float"]]
 
-    def _bytes(self, node: dict[str, Any], path: _Path) -> bytes:
+    def _bytes(self, node: dict[str, Any], path: Path) -> bytes:
         return _decoded(node["bytes"], path)
 
-    def _list(self, node: dict[str, Any], path: _Path) -> list[Any]:
+    def _list(self, node: dict[str, Any], path: Path) -> list[Any]:
         return list(self.value(_a_list(node["list"], path), path))
 
-    def _dict(self, node: dict[str, Any], path: _Path) -> dict[Any, Any]:
+    def _dict(self, node: dict[str, Any], path: Path) -> dict[Any, Any]:
         found = {}
         for i, pair in enumerate(_a_list(node["dict"], path)):
             if not isinstance(pair, list) or len(pair) != 2:
@@ -90,11 +90,11 @@ class Reader:
 
     # ---- objects ----------------------------------------------------------------------------------------------------
 
-    def _object(self, node: dict[str, Any], path: _Path) -> Any:
+    def _object(self, node: dict[str, Any], path: Path) -> Any:
         cls, given = _class(node["type"], node["fields"], path)
         return _made(cls, {field: self.value(entry, (*path, field)) for field, entry in given.items()}, path)
 
-    def _table(self, node: dict[str, Any], path: _Path) -> tuple[Any, ...]:
+    def _table(self, node: dict[str, Any], path: Path) -> tuple[Any, ...]:
         cls, given = _class(node["table"], node["fields"], path)
         columns = [self._column(entry, (*path, EACH, field)) for field, entry in given.items()]
         if not columns or len(set(map(len, columns))) != 1:
@@ -102,7 +102,7 @@ class Reader:
         rows = enumerate(zip(*columns, strict=True))
         return tuple(_made(cls, dict(zip(given, row, strict=True)), (*path, i)) for i, row in rows)
 
-    def _column(self, node: Any, path: _Path) -> Any:
+    def _column(self, node: Any, path: Path) -> Any:
         """Values of one field of many objects: each has a part of the file, so that no claim makes many of nothing."""
         if isinstance(node, list):
             return self.value(node, path)
@@ -112,16 +112,14 @@ class Reader:
         if keys == {"lengths", "entries"}:
             return self._tuples(node, path)
         key = next(iter(keys), None)
-        if len(keys) != 1 or key not in (*_COLUMNS, "rows"):
+        if len(keys) != 1 or key not in (*_COLUMNS, "scalars", "rows"):
             raise PersistError(f"{place(path)} is no column of a table")
         array = self.value(node[key], path)
-        wanted = _COLUMNS.get(key)
-        is_rows = wanted is None and isinstance(array, np.ndarray) and array.ndim == 2 and array.shape[1] > 0
-        if not is_rows and not (isinstance(array, np.ndarray) and array.ndim == 1 and array.dtype == wanted):
+        if not isinstance(array, np.ndarray) or not _is_column(array, key):
             raise PersistError(f"{place(path)} is no column of {key}")
-        return list(array) if is_rows else array.tolist()
+        return array.tolist() if key in _COLUMNS else list(array)
 
-    def _tuples(self, node: dict[str, Any], path: _Path) -> list[tuple[Any, ...]]:
+    def _tuples(self, node: dict[str, Any], path: Path) -> list[tuple[Any, ...]]:
         lengths = self.value(node["lengths"], (*path, "lengths"))
         entries = self._column(node["entries"], (*path, "entries"))
         flat = isinstance(lengths, np.ndarray) and lengths.ndim == 1 and lengths.dtype == np.int64
@@ -133,7 +131,7 @@ class Reader:
 
     # ---- arrays -----------------------------------------------------------------------------------------------------
 
-    def _member(self, node: dict[str, Any], path: _Path) -> np.ndarray:
+    def _member(self, node: dict[str, Any], path: Path) -> np.ndarray:
         name = place(path)
         how = read_description(node["array"], node["shape"], node["order"], name)
         if is_inline(path, how.n_bytes):
@@ -146,17 +144,24 @@ class Reader:
             raise PersistError(f"{name}.npy is not the array that the header describes")
         return from_bytes(how, flat[len(head) :], name)
 
-    def _inline(self, node: dict[str, Any], path: _Path) -> np.ndarray:
+    def _inline(self, node: dict[str, Any], path: Path) -> np.ndarray:
         how = read_description(node["array"], node["shape"], node["order"], place(path))
         if not is_inline(path, how.n_bytes):
             raise PersistError(f"{place(path)} is not where arrays of its size are")
         return from_bytes(how, np.frombuffer(_decoded(node["base64"], path), dtype=np.uint8), place(path))
 
-    def _scalar(self, node: dict[str, Any], path: _Path) -> Any:
+    def _string(self, node: dict[str, Any], path: Path) -> np.str_:
+        if node["scalar"] != "str" or not isinstance(node["text"], str):
+            raise PersistError(f"{place(path)} is no string of numpy's")
+        return np.str_(node["text"])
+
+    def _scalar(self, node: dict[str, Any], path: Path) -> Any:
+        if node["scalar"] == "bytes":
+            return np.bytes_(_decoded(node["base64"], path))
         how = read_description(node["scalar"], [], "C", place(path))
         return from_bytes(how, np.frombuffer(_decoded(node["base64"], path), dtype=np.uint8), place(path))[()]
 
-    def _objects(self, node: dict[str, Any], path: _Path) -> np.ndarray:
+    def _objects(self, node: dict[str, Any], path: Path) -> np.ndarray:
         entries, shape = self.value(_a_list(node["objects"], path), path), _shape(node["shape"], path)
         if math.prod(shape) != len(entries):
             raise PersistError(f"{place(path)} has {len(entries)} entries and the shape {shape}")
@@ -167,7 +172,7 @@ class Reader:
         array.flags.writeable = False
         return array
 
-    def _masked(self, node: dict[str, Any], path: _Path) -> np.ma.MaskedArray:
+    def _masked(self, node: dict[str, Any], path: Path) -> np.ma.MaskedArray:
         data, mask = self.value(node["masked"], (*path, "data")), self.value(node["mask"], (*path, "mask"))
         if (
             type(data) is not np.ndarray
@@ -178,7 +183,7 @@ class Reader:
             raise PersistError(f"{place(path)} is not an array with a mask of its shape")
         return np.ma.MaskedArray(data, mask=mask)
 
-    def _sparse(self, node: dict[str, Any], path: _Path) -> Any:
+    def _sparse(self, node: dict[str, Any], path: Path) -> Any:
         shape = _shape(node["shape"], path)
         if not isinstance(node["sparse"], str) or node["sparse"] not in SPARSE or len(shape) != 2:
             raise PersistError(f"{place(path)} is not a sparse matrix of a known kind")
@@ -191,7 +196,14 @@ class Reader:
         return matrix
 
 
-def _class(name: Any, given: Any, path: _Path) -> tuple[Any, dict[str, Any]]:
+def _is_column(array: np.ndarray, key: str) -> bool:
+    """Whether it is an array as the writer makes it for such a column."""
+    if key == "rows":
+        return array.ndim == 2 and array.shape[1] > 0 and array.dtype.kind in "fiub"
+    return array.ndim == 1 and (array.dtype.kind in "fiubU" if key == "scalars" else array.dtype == _COLUMNS[key])
+
+
+def _class(name: Any, given: Any, path: Path) -> tuple[Any, dict[str, Any]]:
     """A class of the registry by its name, and fields that are its."""
     where = place(path) or "the result"
     if not isinstance(name, str) or name not in TYPES:
@@ -202,27 +214,27 @@ def _class(name: Any, given: Any, path: _Path) -> tuple[Any, dict[str, Any]]:
     return cls, given
 
 
-def _made(cls: Any, fields: dict[str, Any], path: _Path) -> Any:
+def _made(cls: Any, fields: dict[str, Any], path: Path) -> Any:
     """An object, looked through."""
     try:
         made = cls(**fields)
     except (TypeError, ValueError) as error:
         raise PersistError(f"{place(path) or 'the result'} is no {cls.__name__}: {error}") from None
-    verify(made, place(path))
+    verify(made, path)
     return made
 
 
-def _a_list(node: Any, path: _Path) -> list[Any]:
+def _a_list(node: Any, path: Path) -> list[Any]:
     if not isinstance(node, list):
         raise PersistError(f"{place(path)} is no list of entries")
     return node
 
 
-def _shape(node: Any, path: _Path) -> tuple[int, ...]:
+def _shape(node: Any, path: Path) -> tuple[int, ...]:
     return read_description("|u1", node, "C", place(path)).shape
 
 
-def _decoded(text: Any, path: _Path) -> bytes:
+def _decoded(text: Any, path: Path) -> bytes:
     try:
         found = base64.b64decode(text, validate=True) if isinstance(text, str) else None
     except (binascii.Error, ValueError):

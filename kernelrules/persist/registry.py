@@ -13,7 +13,9 @@ from typing import Any
 
 from kernelrules import kernels, results
 
-__all__ = ["TYPES", "field_names", "is_saved", "required_fields"]
+__all__ = ["TYPES", "Path", "field_names", "is_saved", "place", "required_fields"]
+
+Path = tuple[str | int, ...]  # fields, and numbers of entries, that lead from a result to a value in it
 
 
 def _concrete(module: Any) -> list[type]:
@@ -23,6 +25,11 @@ def _concrete(module: Any) -> list[type]:
 
 
 TYPES: dict[str, type] = {cls.__name__: cls for cls in (*_concrete(results), *_concrete(kernels))}
+
+
+def place(path: Path) -> str:
+    """What a place is called: model.rules.3.shares."""
+    return ".".join(map(str, path))
 
 
 def is_saved(cls: type) -> bool:

@@ -4,13 +4,13 @@
     {"float": "nan"}                nan, inf, -inf          {"list": [...]}, {"dict": [[key, value], ...]}
     {"bytes": ...}                  in base64               {"type": name, "fields": {name: value, ...}}
     {"array": type, "shape": [...], "order": "C"}           and "base64"; without it, the member that its place names
-    {"scalar": type, "base64": ...}                         a number or string of numpy's
+    {"scalar": type, "base64": ...}                         a number of numpy's; {"scalar": "str", "text": ...} a string
     {"objects": [...], "shape": [...]}                      an array of Python objects
     {"masked": array, "mask": array}, {"sparse": "csr_array", "shape": [...], "data", "indices", "indptr": arrays}
     {"table": type, "fields": {name: column, ...}}          a tuple of many objects of one type, field by field
 
-A column is an array, {"floats", "integers", "booleans" or "rows": array}; or {"lengths": array, "entries": column} of
-tuples; or a table again; or a list of values. A thousand rules are so a few arrays: shares, limits, columns.
+A column is an array, {"floats", "integers", "booleans", "scalars" (of numpy's) or "rows": array}; or {"lengths": array,
+"entries": column} of tuples; or a table again; or a list of values. A thousand rules are so a few arrays.
 
 Arrays are members by the names of the fields that lead to them (`model.dual_coef.npy`), but for small ones inside of
 tuples.
@@ -29,10 +29,10 @@ from scipy import sparse
 
 from kernelrules.persist.arrays import Described, bytes_of, described
 from kernelrules.persist.container import PersistError
-from kernelrules.persist.registry import field_names, is_saved
+from kernelrules.persist.registry import Path, field_names, is_saved, place
 from kernelrules.persist.verify import verify
 
-__all__ = ["EACH", "SPARSE", "Writer", "is_inline", "json_text", "place"]
+__all__ = ["EACH", "SPARSE", "Writer", "is_inline", "json_text"]
 
 SPARSE = {"csr_array": sparse.csr_array, "csr_matrix": sparse.csr_matrix, "csc_array": sparse.csc_array}
 _INLINE = 4096  # bytes
@@ -46,12 +46,7 @@ def json_text(tree: Any) -> bytes:
     return json.dumps(tree, sort_keys=True, separators=(",", ":"), allow_nan=False).encode("ascii")
 
 
-def place(path: tuple[str | int, ...]) -> str:
-    """What a place is called: model.rules.3.shares."""
-    return ".".join(map(str, path))
-
-
-def is_inline(path: tuple[str | int, ...], n_bytes: int) -> bool:
+def is_inline(path: Path, n_bytes: int) -> bool:
     """Whether an array is written into the tree."""
     return n_bytes <= _INLINE and any(isinstance(step, int) or step == EACH for step in path)
 
@@ -75,7 +70,7 @@ class Writer:
     def __init__(self) -> None:
         self.members: dict[str, tuple[bytes, np.ndarray]] = {}
 
-    def tree(self, value: Any, path: tuple[str | int, ...] = ()) -> Any:
+    def tree(self, value: Any, path: Path = ()) -> Any:
         """The tree of a value; `path` leads to it."""
         if value is None or type(value) in (bool, int, str):
             return value
@@ -83,13 +78,13 @@ class Writer:
             return value if math.isfinite(value) else {"float": str(value)}
         if is_saved(type(value)):
             named = {name: self.tree(getattr(value, name), (*path, name)) for name in field_names(type(value))}
-            verify(value, place(path))
+            verify(value, path)
             return {"type": type(value).__name__, "fields": named}
         if isinstance(value, (np.ndarray, np.generic)) or sparse.issparse(value):
             return self._arrays(value, path)
         return self._plain(value, path)
 
-    def _plain(self, value: Any, path: tuple[str | int, ...]) -> Any:
+    def _plain(self, value: Any, path: Path) -> Any:
         if type(value) is tuple and len(value) >= _MANY and _is_table(value):
             return self._table(value, path)
         if type(value) is tuple or type(value) is list:
@@ -106,17 +101,17 @@ class Writer:
             raise PersistError(f"{name} is a function of your own, {called}, which cannot be saved: no file holds code")
         raise PersistError(f"{name} is of type {type(value).__qualname__}, which cannot be saved")
 
-    def _table(self, objects: Sequence[Any], path: tuple[str | int, ...]) -> Any:
+    def _table(self, objects: Sequence[Any], path: Path) -> Any:
         cls = type(objects[0])
         for i, entry in enumerate(objects):
-            verify(entry, place((*path, i)))
+            verify(entry, (*path, i))
         columns = {
             name: self._column([getattr(entry, name) for entry in objects], (*path, EACH, name))
             for name in field_names(cls)
         }
         return {"table": cls.__name__, "fields": columns}
 
-    def _column(self, values: list[Any], path: tuple[str | int, ...]) -> Any:
+    def _column(self, values: list[Any], path: Path) -> Any:
         """Values of one field of many objects."""
         kinds = set(map(type, values))
         kind = kinds.pop() if len(kinds) == 1 else None
@@ -127,18 +122,24 @@ class Writer:
             lengths = np.array([len(value) for value in values], dtype=np.int64)
             entries = self._column([entry for value in values for entry in value], (*path, "entries"))
             return {"lengths": self.tree(lengths, (*path, "lengths")), "entries": entries}
+        if kind is not None and issubclass(kind, (np.floating, np.integer, np.bool_, np.str_)):
+            return {"scalars": self.tree(np.array(values), path)}
         if kind is not None and _is_table(values):
             return self._table(values, path)
         if kind is np.ndarray and _are_rows(values):
             return {"rows": self.tree(np.array(values), path)}
         return [self.tree(value, (*path, i)) for i, value in enumerate(values)]
 
-    def _arrays(self, value: Any, path: tuple[str | int, ...]) -> Any:
+    def _arrays(self, value: Any, path: Path) -> Any:
         if sparse.issparse(value):
             return self._sparse(value, path)
         if isinstance(value, np.ma.MaskedArray):
             mask = np.ma.getmaskarray(value)
             return {"masked": self.tree(value.data, (*path, "data")), "mask": self.tree(mask, (*path, "mask"))}
+        if isinstance(value, np.str_):
+            return {"scalar": "str", "text": str(value)}
+        if isinstance(value, np.bytes_):
+            return {"scalar": "bytes", "base64": base64.b64encode(value).decode("ascii")}
         array = np.asarray(value)
         if array.dtype.kind == "O":
             entries = [self.tree(entry, (*path, i)) for i, entry in enumerate(array.ravel().tolist())]
@@ -153,12 +154,12 @@ class Writer:
         self._keep(path, how, flat)
         return node
 
-    def _sparse(self, value: Any, path: tuple[str | int, ...]) -> Any:
+    def _sparse(self, value: Any, path: Path) -> Any:
         kind = type(value).__name__
         if SPARSE.get(kind) is not type(value) or value.ndim != 2:
             raise PersistError(f"{place(path)} is a {kind}, which cannot be saved: make it a csr_array")
         parts = {name: self.tree(getattr(value, name), (*path, name)) for name in ("data", "indices", "indptr")}
         return {"sparse": kind, "shape": [int(n) for n in value.shape], **parts}
 
-    def _keep(self, path: tuple[str | int, ...], how: Described, flat: np.ndarray) -> None:
+    def _keep(self, path: Path, how: Described, flat: np.ndarray) -> None:
         self.members[f"{place(path)}.npy"] = (how.npy_head(), flat)
