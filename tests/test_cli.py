@@ -275,7 +275,8 @@ def test_predict_says_what_it_does_not_know(memory, small, tmp_path, capsys):
 def test_table_model_says_what_it_is():
     model = TableModel("tree", "y", None, ("a",), ("number",), (None,), np.zeros(1), np.ones(1), (None,),
                        np.zeros(1, dtype=bool), None, 3)  # fmt: skip
-    assert repr(model) == "TableModel(tree, 'y' (numbers) from 1 columns)"
+    assert repr(model) == "TableModel(tree, y (numbers) from 1 column)"
+    assert "<table" in model._repr_html_()
 
 
 @pytest.fixture(scope="module")

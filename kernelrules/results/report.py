@@ -9,6 +9,7 @@ import numpy as np
 
 from kernelrules.results.ridge import RidgeFit
 from kernelrules.results.rules import RuleList
+from kernelrules.results.show import Result, counted, short
 from kernelrules.results.svm import SVMModel
 from kernelrules.results.tree import Tree
 
@@ -17,8 +18,8 @@ __all__ = ["TableModel", "require_table_model"]
 _MODELS = {"tree": Tree, "rules": RuleList, "svm": SVMModel, "ridge": RidgeFit}
 
 
-@dataclass(frozen=True, eq=False)
-class TableModel:
+@dataclass(frozen=True, eq=False, repr=False)
+class TableModel(Result):
     """A model of a table of numbers and categories.
 
     Trees and rules read numbers and codes of categories, NaN where missing. Kernel machines read standardised numbers
@@ -64,10 +65,9 @@ class TableModel:
     model: Any
     n_train: int
 
-    def __repr__(self) -> str:
-        """One line."""
-        what = "numbers" if self.classes is None else f"{len(self.classes)} classes"
-        return f"TableModel({self.learner}, {self.target!r} ({what}) from {len(self.columns)} columns)"
+    def _says(self) -> list[str]:
+        what = "numbers" if self.classes is None else counted(len(self.classes), "class", "classes")
+        return [self.learner, f"{short(self.target)} ({what}) from {counted(len(self.columns), 'column')}"]
 
 
 def require_table_model(found: TableModel) -> None:
