@@ -25,7 +25,9 @@ LAYERS = [
     {"ridge", "graph", "erm", "svm", "tree"},
     {"prune", "rules", "bounds", "persist", "export"},
     {"plot"},
-    {"estimators", "report", "cli", "__main__"},
+    {"estimators", "report", "installation"},
+    {"cli"},
+    {"__main__"},
 ]
 OUTSIDE = {"__init__", "cython_api"}  # the two surfaces: they may see everything below
 OPTIONAL = {"sklearn", "pandas", "polars", "matplotlib", "dask", "tqdm", "numba", "cffi"}

@@ -1,0 +1,334 @@
+"""The command `kernelrules`: report, fit, predict, rules, info.
+
+Exit codes: 0 it was done; 1 the data or a file are at fault, with a sentence on stderr; 2 the command line is; 130
+Ctrl-C. A traceback means a defect of the package.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import importlib
+import os
+import shlex
+import sys
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kernelrules import __version__, export, installation
+from kernelrules.report.coding import coded_sheet
+from kernelrules.report.models import LEARNERS, Settings, named, predict
+from kernelrules.report.page import render
+from kernelrules.report.progress import shown_progress
+from kernelrules.report.reading import DataError, Sheet, read_sheet
+from kernelrules.report.study import run_study
+from kernelrules.report.table import Problem, pose, spambase
+from kernelrules.results import TableModel
+from kernelrules.results.report import require_table_model
+
+__all__ = ["main"]
+
+_EXAMPLES = """examples:
+  kernelrules report                                 the bundled Spambase, into report.html
+  kernelrules report houses.csv --target price       a table of your own
+  kernelrules rules titanic.csv --target Survived    rules to read
+  kernelrules fit train.csv --target y --model svm -o model.krz
+  kernelrules predict model.krz new.csv -o answers.csv
+  kernelrules info                                   what is installed, and whether it computes
+"""
+_INTERRUPTED = 130  # what shells say of a process that Ctrl-C ended
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run a command; without one, say what there is and check the installation.
+
+    Parameters
+    ----------
+    arguments : list of str, optional
+        The command line, by default the process's own.
+
+    Returns
+    -------
+    int
+        The exit code.
+
+    Examples
+    --------
+    >>> main(["report", "nowhere.csv", "--target", "y"])  # and a sentence on stderr
+    1
+    """
+    parser = _parser()
+    given = parser.parse_args(arguments)
+    given.words = sys.argv[1:] if arguments is None else arguments
+    run: Callable[[argparse.Namespace], int] = getattr(given, "run", _overview)
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")  # names may have letters that a terminal lacks
+    try:
+        with warnings.catch_warnings():
+            warnings.showwarning = lambda message, *_: print(f"kernelrules: {message}", file=sys.stderr)
+            code = run(given)
+        sys.stdout.flush()
+        return code
+    except KeyboardInterrupt:
+        return _failed("interrupted", _INTERRUPTED)
+    except BrokenPipeError:  # who read our output has gone: nothing more to say, also not at the end of the process
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except OSError as error:
+        return _failed(f"{error.filename or 'a file'}: {error.strerror or error}")
+    except (ValueError, MemoryError) as error:  # what `check` refuses is a sentence too
+        return _failed(str(error) or "there is not enough memory")
+
+
+def _failed(sentence: str, code: int = 1) -> int:
+    print(f"kernelrules: {sentence}", file=sys.stderr)
+    return code
+
+
+# ---- arguments ----------------------------------------------------------------------------------------------------
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="kernelrules",
+        description="Kernel machines and rule learners on tables: a report, models, rules.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"kernelrules {__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
+
+    report = _command(commands, "report", _report, "compare four learners on a table, and write one HTML page")
+    _data_arguments(report, optional=True)
+    report.add_argument("-o", "--output", metavar="FILE", default="report.html", help="default: report.html")
+    report.add_argument("--folds", type=_at_least(2), default=5, metavar="K", help="folds of cross-validation (5)")
+
+    fit = _command(commands, "fit", _fit, "fit one model to a table, and save it")
+    _data_arguments(fit)
+    fit.add_argument("--model", choices=list(LEARNERS), default="tree", help="default: tree")
+    fit.add_argument("-o", "--output", metavar="FILE", default="model.krz", help="default: model.krz")
+
+    predicting = _command(commands, "predict", _predict, "predict the rows of a table with a saved model")
+    predicting.add_argument("model", metavar="MODEL", help="what `fit` saved")
+    _file_arguments(predicting)
+    predicting.add_argument("-o", "--output", metavar="FILE", help="a CSV file; default: what is printed")
+
+    rules = _command(commands, "rules", _rules, "learn rules from a table, and print them")
+    _data_arguments(rules)
+
+    info = _command(commands, "info", _info, "what is installed and whether it computes, or what a saved model is")
+    info.add_argument("model", metavar="MODEL", nargs="?", help="what `fit` saved")
+    return parser
+
+
+def _command(commands: Any, name: str, run: Callable[..., int], words: str) -> argparse.ArgumentParser:
+    examples = [line for line in _EXAMPLES.splitlines() if line.startswith(f"  kernelrules {name}")]
+    parser = commands.add_parser(
+        name,
+        help=words,
+        description=words[0].upper() + words[1:] + ".",
+        epilog="\n".join(["examples:", *examples]),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.set_defaults(run=run)
+    return parser
+
+
+def _file_arguments(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
+    words = "a CSV file, also packed by gzip; - is what is piped in"
+    if optional:
+        parser.add_argument("data", metavar="DATA", nargs="?", help=f"{words}; without it the bundled Spambase")
+    else:
+        parser.add_argument("data", metavar="DATA", help=words)
+    parser.add_argument("--no-header", action="store_true", help="the first line is data; columns are column 1, 2, ...")
+    parser.add_argument("--threads", type=_at_least(1), metavar="N", help="default: all cores")
+
+
+def _data_arguments(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
+    _file_arguments(parser, optional=optional)
+    parser.add_argument("--target", metavar="COLUMN", required=not optional, help="the column to predict")
+    parser.add_argument("--task", choices=["auto", "classification", "regression"], default="auto",
+                        help="default: auto, by what the target looks like")  # fmt: skip
+    parser.add_argument("--drop", metavar="COLUMN", action="append", default=[], help="leave a column out (repeatable)")
+    parser.add_argument("--categorical", metavar="COLUMN", action="append", default=[],
+                        help="a column of numbers that are categories (repeatable)")  # fmt: skip
+    parser.add_argument("--seed", type=_at_least(0), default=0, metavar="N", help="of everything random (0)")
+    parser.add_argument("--quiet", action="store_true", help="no progress, no closing remarks")
+
+
+def _at_least(least: int) -> Callable[[str], int]:
+    def whole(text: str) -> int:
+        number = int(text)
+        if number < least:
+            raise ValueError
+        return number
+
+    whole.__name__ = f"whole number of at least {least}"  # what argparse says where it fails
+    return whole
+
+
+# ---- commands -----------------------------------------------------------------------------------------------------
+
+
+def _overview(_: argparse.Namespace) -> int:
+    """What there is, and the self-check."""
+    code = _print_info()
+    print("\n`kernelrules --help` lists the commands: report, fit, predict, rules, info.")
+    return code
+
+
+def _info(given: argparse.Namespace) -> int:
+    if given.model is None:
+        return _print_info()
+    model = _loaded(given.model)
+    kinds = [f"{name} ({kind})" for name, kind in zip(model.columns, model.kinds, strict=True)]
+    what = "numbers" if model.classes is None else f"one of {', '.join(map(str, model.classes))}"
+    print(f"model       {LEARNERS[model.learner].title}: {_parameters(model)}")
+    print(f"predicts    {model.target}: {what}")
+    print(f"fitted to   {model.n_train} rows")
+    print(f"reads       {', '.join(kinds)}")
+    return 0
+
+
+def _parameters(model: TableModel) -> str:
+    """What was chosen, and how near to the best the fit is."""
+    found = model.model
+    if model.learner == "svm":
+        certificate = found.certificate
+        return (
+            f"C = {found.C:g}, gamma = {found.kernel.gamma:.3g}, {len(found.support)} support vectors, "
+            f"gap {certificate.gap:.2g} of {certificate.primal:.4g}"
+        )
+    return f"lambda = {found.lam:.3g}, {found.form} form" if model.learner == "ridge" else repr(found)
+
+
+def _print_info() -> int:
+    for line in installation.summary():
+        print(line)
+    lines, good = installation.self_check()
+    print("\n".join(lines))
+    return 0 if good else 1
+
+
+def _sheet(given: argparse.Namespace) -> Sheet:
+    return read_sheet(given.data, header=not given.no_header)
+
+
+def _posed(given: argparse.Namespace, folds: int = 3) -> Problem:
+    return pose(
+        _sheet(given), given.target, task=given.task, folds=folds, drop=given.drop, categorical=given.categorical
+    )
+
+
+def _report(given: argparse.Namespace) -> int:
+    if given.data is None:
+        _require_nothing_else(given)
+        problem = spambase()
+    elif given.target is None:
+        names = ", ".join(_sheet(given).names)
+        raise DataError(f"which column is to be predicted? Say so by --target; there are {names}")
+    else:
+        problem = _posed(given, given.folds)
+    _require_folder(given.output)
+    progress = shown_progress(quiet=given.quiet)
+    study = run_study(
+        problem, folds=given.folds, seed=given.seed, n_threads=given.threads, progress=progress
+    )  # fmt: skip
+    page = render(study, command=shlex.join(["kernelrules", *given.words]))
+    Path(given.output).write_text(page, encoding="utf-8")
+    if not given.quiet:
+        best = study.outcomes[study.best]
+        what = "accuracy" if problem.classes is not None else "RMSE"
+        print(f"{given.output}: best is the {best.title}, {what} {best.score.value:.4g} ± {best.score.se:.2g}")
+    return 0
+
+
+def _require_nothing_else(given: argparse.Namespace) -> None:
+    """Spambase is as it is: what was said about other data is a mistake."""
+    for name in ("target", "drop", "categorical", "no_header"):
+        if getattr(given, name):
+            raise DataError(f"--{name.replace('_', '-')} is about a table of your own: give a CSV file before it")
+    if given.task == "regression":
+        raise DataError("Spambase has classes, not numbers")
+
+
+def _require_folder(path: str) -> None:
+    """Before the work, not after it."""
+    folder = Path(path).resolve().parent
+    if not folder.is_dir():
+        raise DataError(f"there is no folder {folder} to write {Path(path).name} into")
+    if Path(path).is_dir():
+        raise DataError(f"{path} is a folder: name a file to write")
+    if not os.access(Path(path) if Path(path).exists() else folder, os.W_OK):
+        raise DataError(f"{path} cannot be written: permission denied")
+
+
+def _fit(given: argparse.Namespace) -> int:
+    _require_folder(given.output)
+    problem = _posed(given)
+    model = _fitted(problem, given, given.model)
+    _persist().save(model, given.output)
+    if not given.quiet:
+        print(f"{given.output}: {LEARNERS[given.model].title} of {given.target}, {model.n_train} rows")
+        for column in problem.columns:
+            if not column.used:
+                print(f"left out “{column.name}”: {column.note}", file=sys.stderr)
+    return 0
+
+
+def _fitted(problem: Problem, given: argparse.Namespace, name: str) -> TableModel:
+    """A learner's model of all rows; a terminal shows that it is at work."""
+    learner = LEARNERS[name]
+    progress = shown_progress(quiet=given.quiet or not sys.stderr.isatty())
+    progress.begin(1)
+    progress.step(learner.title)
+    settings = Settings(given.seed, given.threads, progress.callback)
+    model = learner.fit(problem, np.arange(len(problem.y)), settings).model
+    progress.end()
+    return model
+
+
+def _persist() -> Any:
+    return importlib.import_module("kernelrules.persist")
+
+
+def _loaded(path: str) -> TableModel:
+    if not Path(path).is_file():
+        raise DataError(f"there is no file {path}")
+    model = _persist().load(path)
+    if not isinstance(model, TableModel):
+        raise DataError(f"{path} holds a {type(model).__name__}, which the command line cannot feed: load it in Python")
+    require_table_model(model)
+    return model
+
+
+def _predict(given: argparse.Namespace) -> int:
+    if given.output is not None:
+        _require_folder(given.output)
+    model = _loaded(given.model)
+    X, remarks = coded_sheet(_sheet(given), model)
+    for remark in remarks:
+        print(f"kernelrules: {remark}", file=sys.stderr)
+    told = predict(model, X, given.threads)
+    if given.output is None:
+        _write_predictions(sys.stdout, model, told)
+    else:
+        with open(given.output, "w", encoding="utf-8", newline="") as file:
+            _write_predictions(file, model, told)
+    return 0
+
+
+def _write_predictions(file: Any, model: TableModel, told: np.ndarray) -> None:
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow([model.target])
+    writer.writerows([value] for value in told.tolist())
+
+
+def _rules(given: argparse.Namespace) -> int:
+    print(export.to_text(named(_fitted(_posed(given), given, "rules"))))
+    return 0

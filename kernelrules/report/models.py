@@ -1,0 +1,259 @@
+"""The four learners of the report, each from rows of a problem to a `TableModel`, with every choice made by those rows.
+
+tree    grown and pruned by cost and complexity, size by ten-fold cross-validation, one standard error
+rules   RIPPER; of numbers, the rules of such a tree, simplified on a third of the rows
+svm     RBF kernel, C and gamma by five-fold cross-validation
+ridge   linear, λ by leave-one-out error; of classes one against the rest, ±1
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from kernelrules import kernels, prune, ridge, rules, selection, svm
+from kernelrules import tree as trees
+from kernelrules.report.coding import Coding, design, learn_coding
+from kernelrules.report.table import Problem
+from kernelrules.results import RuleList, TableModel, Tree
+
+__all__ = ["LEARNERS", "SVM_ROWS", "TUNING_ROWS", "Fitted", "Learner", "Settings", "named", "predict"]
+
+SVM_ROWS, TUNING_ROWS = 10_000, 5_000  # most rows that an SVM is fitted to, and that its parameters are chosen by
+_COSTS = (1.0, 10.0, 100.0)
+_WIDTHS = (1 / 16, 1 / 4, 1.0, 4.0)  # gammas, in units of 1 / (columns · variance)
+_REGRESSION_WIDTHS = (1 / 4, 1.0, 4.0)
+_TUBE = 0.1  # epsilon of a regression, in standard deviations of the target
+_LAMS = np.logspace(-6, 2, 17)
+_MANY_CLASSES = 10  # from here on one SVM a class instead of one a pair
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What all fits have in common."""
+
+    seed: int
+    n_threads: int | None = None
+    callback: Callable[[Any], Any] | None = None
+
+    @property
+    def running(self) -> dict[str, Any]:
+        """The keywords of everything that runs long."""
+        return {"n_threads": self.n_threads, "callback": self.callback}
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A model, what its parameters were chosen from (PruneCV, TuneResult, RidgePath, or None), and its rows."""
+
+    model: TableModel
+    choice: Any
+    rows: np.ndarray
+
+
+@dataclass(frozen=True)
+class Learner:
+    """A learner by its name, for tables and for headings."""
+
+    title: str
+    fit: Callable[[Problem, np.ndarray, Settings], Fitted]
+
+
+def fit_tree(problem: Problem, rows: np.ndarray, settings: Settings) -> Fitted:
+    """A pruned tree."""
+    found = _pruned(problem, rows, settings)
+    return Fitted(_table_model("tree", problem, rows, found.tree), found, rows)
+
+
+def _pruned(problem: Problem, rows: np.ndarray, settings: Settings) -> Any:
+    return prune.cross_validate(
+        problem.X[rows],
+        problem.y[rows],
+        folds=min(10, len(rows)),
+        rng=settings.seed,
+        criterion="squared_error" if problem.classes is None else "gini",
+        categorical=problem.categorical,
+        **settings.running,
+    )
+
+
+def fit_rules(problem: Problem, rows: np.ndarray, settings: Settings) -> Fitted:
+    """A list of rules."""
+    if problem.classes is not None:
+        found = rules.induce(
+            problem.X[rows],
+            problem.y[rows],
+            categorical=problem.categorical,
+            missing="extra",
+            feature_names=problem.names,
+            rng=settings.seed,
+            **settings.running,
+        )
+        return Fitted(_table_model("rules", problem, rows, found), None, rows)
+    judges = selection.fold_numbers(3, len(rows), rng=settings.seed) == 0
+    grown = _pruned(problem, rows[~judges], settings)
+    every = rules.extract(grown.tree, problem.names)
+    judged = rows[judges]
+    found = rules.simplify(every, problem.X[judged], problem.y[judged], **settings.running)
+    return Fitted(_table_model("rules", problem, rows, found), grown, rows)
+
+
+def fit_svm(problem: Problem, rows: np.ndarray, settings: Settings) -> Fitted:
+    """A support vector machine."""
+    rng = np.random.default_rng(settings.seed)
+    chosen = _thinned(problem, rows, SVM_ROWS, rng)
+    coding = learn_coding(problem.X[chosen], problem.used)
+    Z, y = design(problem.X[chosen], coding), problem.y[chosen]
+    few = np.searchsorted(chosen, _thinned(problem, chosen, TUNING_ROWS, rng))
+    unit = 1.0 / (Z.shape[1] * (float(Z.var()) or 1.0))
+    if problem.classes is None:
+        found, choice = _tuned_regression(Z, y, few, unit, settings)
+    else:
+        multiclass = "ovo" if len(problem.classes) < _MANY_CLASSES else "ovr"
+        choice = svm.tune(
+            Z[few], y[few], Cs=_COSTS, gammas=[unit * width for width in _WIDTHS], folds=5, rng=settings.seed,
+            multiclass=multiclass, **settings.running,
+        )  # fmt: skip
+        found = choice.model
+        if len(few) < len(chosen):
+            found = svm.svc(
+                Z, y, C=choice.best["C"], kernel=choice.model.kernel, multiclass=multiclass, **settings.running
+            )
+    return Fitted(_table_model("svm", problem, chosen, found, coding), choice, chosen)
+
+
+def _thinned(problem: Problem, rows: np.ndarray, most: int, rng: np.random.Generator) -> np.ndarray:
+    """At most so many of the rows, ascending, each class with its share but at least three."""
+    if len(rows) <= most:
+        return rows
+    if problem.classes is None:
+        return np.sort(rng.choice(rows, most, replace=False))
+    parts = []
+    for label in problem.classes:
+        mine = rows[problem.y[rows] == label]
+        share = max(min(3, len(mine)), len(mine) * most // len(rows))
+        parts.append(rng.choice(mine, share, replace=False))
+    return np.sort(np.concatenate(parts))
+
+
+@dataclass(frozen=True, eq=False)
+class RegressionGrid:
+    """A grid of an SVM of numbers, judged by the root of the mean squared error of held-out rows."""
+
+    Cs: np.ndarray
+    gammas: np.ndarray
+    mean: np.ndarray  # (n_gammas, n_Cs)
+    best: dict[str, float]
+
+
+def _tuned_regression(
+    Z: np.ndarray, y: np.ndarray, few: np.ndarray, unit: float, settings: Settings
+) -> tuple[Any, RegressionGrid]:
+    """In units of the target's deviation: C, epsilon and the tolerance scale with it."""
+    size = float(y.std())
+    folds = selection.fold_numbers(3, len(few), rng=settings.seed)
+    gammas = np.array(_REGRESSION_WIDTHS) * unit
+    squares = np.zeros((len(gammas), len(_COSTS)))
+
+    def fit(rows: np.ndarray, gamma: float, cost: float) -> Any:
+        return svm.svr(
+            Z[rows], y[rows], C=cost * size, epsilon=_TUBE * size, tol=1e-3 * size, kernel=kernels.RBF(gamma),
+            **settings.running,
+        )  # fmt: skip
+
+    for fold in range(3):
+        train, held = few[folds != fold], few[folds == fold]
+        for g, gamma in enumerate(gammas.tolist()):
+            for c, cost in enumerate(_COSTS):
+                told = svm.predict(fit(train, gamma, cost), Z[held], n_threads=settings.n_threads)
+                squares[g, c] += float(((told - y[held]) ** 2).sum())
+    mean = np.sqrt(squares / len(few))
+    g, c = np.unravel_index(mean.argmin(), mean.shape)
+    best = {"C": _COSTS[c], "gamma": float(gammas[g])}
+    model = fit(np.arange(len(y)), best["gamma"], best["C"])
+    return model, RegressionGrid(np.array(_COSTS), gammas, mean, best)
+
+
+def fit_ridge(problem: Problem, rows: np.ndarray, settings: Settings) -> Fitted:
+    """A linear ridge model."""
+    coding = learn_coding(problem.X[rows], problem.used)
+    Z, y = design(problem.X[rows], coding), problem.y[rows]
+    present = np.unique(y)
+    if problem.classes is None:
+        targets = y
+    elif len(present) == 2:
+        targets = np.where(y == present[1], 1.0, -1.0)
+    else:
+        targets = np.where(y[:, None] == present, 1.0, -1.0)
+    path = ridge.path(Z, targets, _LAMS, kernels.Linear(), intercept=True, **settings.running)
+    found = _without_rows(ridge.at(path, n_threads=settings.n_threads))
+    return Fitted(_table_model("ridge", problem, rows, found, coding, present), path, rows)
+
+
+def _without_rows(found: Any) -> Any:
+    """Where there are weights of the columns, predictions do not need the training rows: one row of zeros is left."""
+    if found.weights is None:
+        return found
+    empty = {name: np.zeros_like(getattr(found, name)[:1]) for name in ("X", "y", "alpha", "fitted")}
+    return replace(found, **empty, sample_weight=np.ones(1))
+
+
+def _table_model(
+    learner: str, problem: Problem, rows: np.ndarray, model: Any, coding: Coding | None = None, present: Any = None
+) -> TableModel:
+    if coding is None:
+        coding = learn_coding(problem.X[rows], problem.used)
+    classes = None if problem.classes is None else np.unique(problem.y[rows]) if present is None else present
+    return TableModel(
+        learner=learner,
+        target=problem.target,
+        classes=classes,
+        columns=problem.names,
+        kinds=tuple(column.kind for column in problem.used),
+        levels=tuple(column.levels for column in problem.used),
+        centre=coding.centre,
+        scale=coding.scale,
+        dummies=coding.dummies,
+        missing_seen=coding.missing_seen,
+        model=model,
+        n_train=len(rows),
+    )
+
+
+def predict(model: TableModel, X: np.ndarray, n_threads: int | None = None) -> np.ndarray:
+    """Classes or numbers for rows that are coded as the model's columns: numbers, codes of its levels, NaN."""
+    if model.learner == "tree":
+        return trees.predict(model.model, X, n_threads=n_threads)
+    if model.learner == "rules":
+        return rules.predict(model.model, X, n_threads=n_threads)
+    Z = design(X, model)
+    if model.learner == "svm":
+        return svm.predict(model.model, Z, n_threads=n_threads)
+    values = ridge.predict(model.model, Z, n_threads=n_threads)
+    if model.classes is None:
+        return values
+    return model.classes[(values > 0).astype(np.intp) if values.ndim == 1 else values.argmax(axis=1)]
+
+
+def named(model: TableModel) -> Tree | RuleList:
+    """The tree or the rules with the words for categories in place of their codes: to be read, not to predict with."""
+    found = model.model
+    codes = found.categories if isinstance(found, Tree) else found.levels
+    words = tuple(
+        None if here is None else np.array(levels)[here.astype(np.intp)]
+        for here, levels in zip(codes, model.levels, strict=True)
+    )
+    if isinstance(found, Tree):
+        return replace(found, categories=words, feature_names=model.columns)
+    return replace(found, levels=words)
+
+
+LEARNERS = {
+    "tree": Learner("pruned tree", fit_tree),
+    "rules": Learner("rule list", fit_rules),
+    "svm": Learner("RBF SVM", fit_svm),
+    "ridge": Learner("linear ridge", fit_ridge),
+}

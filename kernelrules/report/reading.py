@@ -1,0 +1,400 @@
+"""A CSV file as columns of text, and each column as numbers or categories: types are guessed, and remarks made.
+
+    bytes -> text (gzip, byte-order marks, encodings) -> rows (delimiter by trial) -> `Sheet` -> `guess` -> `Column`
+
+A column is numbers if its cells read as such, but for missing ones and at most one in twenty that is something else;
+otherwise it is categories, and it is left out where it can teach nothing: constant, all missing, text that hardly ever
+repeats, row numbers.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import re
+import sys
+import zlib
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+__all__ = ["Column", "DataError", "Sheet", "as_categories", "as_numbers", "guess", "read_sheet"]
+
+_MISSING = frozenset(["", "na", "n/a", "nan", "?", "null", "#n/a", "nat"])  # in lower case
+_NO_NUMBER = _MISSING | {"none", "-", "--", "."}  # missing among numbers; among text they may be a category
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+_LETTERS_OF_NUMBERS = frozenset("0123456789+-.eE")
+_COMMA_NUMBER = re.compile(r"[+-]?\d+(,\d+)?", re.ASCII)
+_INFINITE = frozenset(["inf", "-inf", "+inf", "infinity", "-infinity", "+infinity"])
+_ROW_NUMBER = re.compile(r"(column 1|row names?|.*\bid|index|idx|row|nr|no|number|#|unnamed.*)", re.IGNORECASE)
+_DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
+_OTHER_FILES = {
+    b"PK\x03\x04": "a ZIP or Excel file: save the sheet as CSV",
+    b"\xd0\xcf\x11\xe0": "an old Excel file: save the sheet as CSV",
+    b"PAR1": "a Parquet file",
+    b"%PDF": "a PDF",
+    b"\x89PNG": "a picture",
+    b"\x89HDF": "an HDF5 file",
+    b"BZh": "packed with bzip2: unpack it, or use gzip",
+    b"\xfd7zXZ": "packed with xz: unpack it, or use gzip",
+}
+_PROBED = 1 << 16  # characters by which the delimiter is found
+_STRAY = 0.05  # share of cells of a column of numbers that may be something else
+_FEW = 20  # different values that a column of numbers with strays has at least, and that text may always have
+
+
+class DataError(ValueError):
+    """Data that cannot be worked with; the message is a sentence for the person who has the file."""
+
+
+@dataclass(frozen=True, eq=False)
+class Sheet:
+    """The cells of a file.
+
+    Attributes
+    ----------
+    source : str
+        What to call it.
+    names : tuple of str
+        Of the columns, all different.
+    cells : tuple of list of str
+        One list a column, without spaces around.
+    notes : tuple of str
+        What was done to read it.
+    """
+
+    source: str
+    names: tuple[str, ...]
+    cells: tuple[list[str], ...]
+    notes: tuple[str, ...]
+
+    @property
+    def n_rows(self) -> int:
+        """Rows, the header not counted."""
+        return len(self.cells[0])
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """A column as the learners get it.
+
+    Attributes
+    ----------
+    name : str
+        As in the sheet.
+    kind : {"number", "category"}
+        What it holds.
+    values : ndarray (n,) of float64
+        The numbers, or the codes of categories: places in `levels`. NaN is missing.
+    levels : tuple of str, or None
+        Of categories, in ascending order (as numbers where all are).
+    used : bool
+        Whether learners see it.
+    note : str
+        What was found, and why it is left out.
+    """
+
+    name: str
+    kind: str
+    values: np.ndarray
+    levels: tuple[str, ...] | None
+    used: bool
+    note: str
+
+    @property
+    def n_missing(self) -> int:
+        """Rows without a value."""
+        return int(np.isnan(self.values).sum())
+
+    @property
+    def n_different(self) -> int:
+        """Different values."""
+        return len(self.levels) if self.levels is not None else len(np.unique(self.values[~np.isnan(self.values)]))
+
+
+# ---- the file -----------------------------------------------------------------------------------------------------
+
+
+def read_sheet(path: str | Path, *, header: bool = True) -> Sheet:
+    """The cells of a CSV file.
+
+    Parameters
+    ----------
+    path : path, or "-"
+        Of the file, packed by gzip or not; "-" is what is piped in. Cells are separated by comma, semicolon, tab or
+        bar, whichever makes the first lines equally wide.
+    header : bool
+        Whether the first line holds the names of the columns.
+
+    Returns
+    -------
+    Sheet
+        Columns of text.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "small.csv")
+    >>> _ = path.write_text("age;height\\n3;0,95\\n5;1,12\\n")
+    >>> sheet = read_sheet(path)
+    >>> sheet.names, sheet.cells[1]
+    (('age', 'height'), ['0,95', '1,12'])
+    """
+    source = "what was piped in" if str(path) == "-" else Path(path).name
+    text, notes = _decoded(_bytes_of(path), source)
+    delimiter = _delimiter(text)
+    rows = _rows(text, delimiter, source)
+    if not rows:
+        raise DataError(f"{source} is empty: there is not even a line of column names")
+    first, rows = (rows[0], rows[1:]) if header else (None, rows)
+    if header and not rows:
+        raise DataError(f"{source} has a line of column names but no rows of data")
+    if header and all(_NUMBER.fullmatch(cell) for cell in first[1]):
+        raise DataError(
+            f"the first line of {source} holds numbers, not column names: add a line of names, or use --no-header"
+        )
+    given = first[1] if header else [f"column {place + 1}" for place in range(len(rows[0][1]))]
+    names = _names(_square(given, rows, source), notes)
+    columns = tuple(list(column) for column in zip(*(cells for _, cells in rows), strict=True))
+    notes.insert(0, f"cells separated by {_DELIMITERS[delimiter]}")
+    return Sheet(source, names, columns, tuple(notes))
+
+
+def _bytes_of(path: str | Path) -> bytes:
+    if str(path) == "-":
+        raw = sys.stdin.buffer.read()
+    else:
+        path = Path(path)
+        if path.is_dir():
+            raise DataError(f"{path} is a folder, not a CSV file")
+        try:
+            raw = path.read_bytes()
+        except FileNotFoundError:
+            raise DataError(f"there is no file {path}") from None
+        except OSError as error:
+            raise DataError(f"{path} cannot be read: {error.strerror or error}") from None
+    if not raw.startswith(b"\x1f\x8b"):
+        return raw
+    try:
+        return gzip.decompress(raw)
+    except (OSError, EOFError, zlib.error) as error:
+        raise DataError(f"{path} starts as a gzip file but cannot be unpacked: {error}") from None
+
+
+def _decoded(raw: bytes, source: str) -> tuple[str, list[str]]:
+    for start, what in _OTHER_FILES.items():
+        if raw.startswith(start):
+            raise DataError(f"{source} is not CSV but {what}")
+    if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
+        try:
+            return raw.decode("utf-16"), ["UTF-16 text"]
+        except UnicodeDecodeError:
+            raise DataError(f"{source} is not a text file: it is no valid UTF-16") from None
+    strange = sum(raw[:_PROBED].count(byte) for byte in (*range(9), *range(14, 32), 127))
+    if b"\0" in raw or strange > 0.01 * len(raw[:_PROBED]):
+        raise DataError(f"{source} is not a text file: it holds bytes that no CSV file has")
+    try:
+        return raw.decode("utf-8-sig"), []
+    except UnicodeDecodeError:
+        return raw.decode("cp1252", errors="replace"), ["not UTF-8: read as Windows-1252 text"]
+
+
+def _delimiter(text: str) -> str:
+    """The separator with which most of the first lines are equally wide; of equals the one that makes them widest."""
+    probe = text[:_PROBED]
+    if len(probe) < len(text):
+        probe = probe[: probe.rfind("\n") + 1] or probe
+    best, found = (0.0, 0), ","
+    for delimiter in _DELIMITERS:
+        try:
+            widths = Counter(len(row) for row in csv.reader(io.StringIO(probe, newline=""), delimiter=delimiter) if row)
+        except csv.Error:
+            continue
+        if not widths:
+            continue
+        width, times = widths.most_common(1)[0]
+        score = (round(times / widths.total(), 1), width) if width > 1 else (0.0, 1)
+        if score > best:
+            best, found = score, delimiter
+    return found
+
+
+def _rows(text: str, delimiter: str, source: str) -> list[tuple[int, list[str]]]:
+    """Lines that are not blank: their numbers and cells. Strict reading is what finds a quotation that never ends."""
+    for strict in (True, False):
+        reader = csv.reader(
+            io.StringIO(text, newline=""), delimiter=delimiter, skipinitialspace=True, strict=strict
+        )  # fmt: skip
+        try:
+            rows = [(reader.line_num, [cell.strip() for cell in row]) for row in reader]
+            break
+        except csv.Error as error:
+            if "end of data" in str(error):
+                raise DataError(f"{source} opens a quotation mark that is never closed") from None
+            if not strict:
+                raise DataError(f"{source} cannot be read at line {reader.line_num}: {error}") from None
+    return [(line, cells) for line, cells in rows if any(cells)]
+
+
+def _square(names: list[str], rows: list[tuple[int, list[str]]], source: str) -> list[str]:
+    """Names for as many columns as all rows have: cells at the end that are empty everywhere go."""
+    width = len(names)
+    widths = {len(cells) for _, cells in rows}
+    if widths == {width + 1}:
+        if all(not cells[-1] for _, cells in rows):
+            for _, cells in rows:
+                cells.pop()
+        else:
+            names = ["row name", *names]  # as R writes them
+        return names
+    for line, cells in rows:
+        if len(cells) != width:
+            raise DataError(
+                f"line {line} of {source} has {_counted(len(cells), 'cell')} but there are "
+                f"{_counted(width, 'column name')}; is a quotation mark missing there or before?"
+            )
+    return names
+
+
+def _counted(n: int, what: str) -> str:
+    return f"{n} {what}" if n == 1 else f"{n} {what}s"
+
+
+def _names(given: list[str], notes: list[str]) -> tuple[str, ...]:
+    """Every column gets a name, and no two the same."""
+    names: list[str] = []
+    taken = set(given)
+    for place, name in enumerate(given):
+        unique = name or f"column {place + 1}"
+        number = 2
+        while unique in names or (unique != name and unique in taken):
+            unique = f"{name or f'column {place + 1}'} ({number})"
+            number += 1
+        if not name:
+            notes.append(f"column {place + 1} has no name: called “{unique}”")
+        elif unique != name:
+            notes.append(f"there are several columns “{name}”: one is called “{unique}”")
+        names.append(unique)
+    return tuple(names)
+
+
+# ---- a column -----------------------------------------------------------------------------------------------------
+
+
+def as_numbers(cells: list[str]) -> tuple[np.ndarray, Counter[str]]:
+    """Numbers, NaN for cells that are none; and those of them that do not mean missing, with how often they occur."""
+    plain = _plain_numbers(cells)
+    if plain is not None:
+        return plain, Counter()
+    counts = Counter(cells)
+    known = [cell for cell in counts if cell.lower() not in _NO_NUMBER]
+    commas = any("," in cell for cell in known) and not any("." in cell for cell in known)
+    shape = _COMMA_NUMBER if commas else _NUMBER
+    value = dict.fromkeys(counts, np.nan)
+    stray: Counter[str] = Counter()
+    for cell in known:
+        number = float(cell.replace(",", ".")) if shape.fullmatch(cell) else np.nan
+        if np.isfinite(number):
+            value[cell] = number
+        else:
+            stray[cell] = counts[cell]
+    return np.array([value[cell] for cell in cells], dtype=np.float64), stray
+
+
+def _plain_numbers(cells: list[str]) -> np.ndarray | None:
+    """The same where every cell is a number, in a tenth of the time; else None."""
+    if not set("".join(cells)) <= _LETTERS_OF_NUMBERS:
+        return None
+    try:
+        values = np.array(cells, dtype=np.float64)
+    except ValueError:
+        return None
+    return values if np.isfinite(values).all() else None
+
+
+def as_categories(cells: list[str], levels: tuple[str, ...] | None = None) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Codes of levels, NaN for missing cells; of given levels, -1 for a cell that is none of them."""
+    different = {cell for cell in set(cells) if cell.lower() not in _MISSING}
+    if levels is None:
+        numeric = all(_NUMBER.fullmatch(cell) for cell in different)
+        levels = tuple(sorted(different, key=(lambda cell: (float(cell), cell)) if numeric else None))
+    code = {level: float(place) for place, level in enumerate(levels)}
+    told = {cell: code.get(cell, -1.0) if cell in different or cell in code else np.nan for cell in set(cells)}
+    return np.array([told[cell] for cell in cells], dtype=np.float64), levels
+
+
+def guess(name: str, cells: list[str], *, categorical: bool = False) -> Column:
+    """A column of the kind that its cells look like, and whether it is of use.
+
+    Parameters
+    ----------
+    name : str
+        Of the column.
+    cells : list of str
+        Its cells.
+    categorical : bool
+        Whether it holds categories whatever it looks like; then it is never taken for text or row numbers.
+
+    Returns
+    -------
+    Column
+        Numbers or codes of categories, and a note.
+
+    Examples
+    --------
+    >>> column = guess("size", ["1.5", "NA", "2", "2"])
+    >>> column.kind, column.values, column.n_missing
+    ('number', array([1.5, nan, 2. , 2. ]), 1)
+    >>> guess("colour", ["red", "blue", "", "red"]).levels
+    ('blue', 'red')
+    >>> guess("unit", ["cm", "cm", "cm", "cm"]).note
+    'constant: always “cm”'
+    """
+    values, stray = as_numbers(cells)
+    known = ~np.isnan(values)
+    n_different = len(np.unique(values[known]))
+    n_known = int(known.sum())
+    finite_only = all(cell.lower() in _INFINITE for cell in stray)
+    few_strays = stray.total() <= _STRAY * (n_known + stray.total()) and n_different >= _FEW
+    if not categorical and n_known and (finite_only or few_strays):
+        return _number_column(name, values, n_different, stray)
+    codes, levels = as_categories(cells)
+    n_known = int((~np.isnan(codes)).sum())
+    note, used = _missing_note(cells, len(cells) - n_known), True
+    if not levels:
+        note, used = "every value is missing", False
+    elif len(levels) == 1:
+        note, used = _constant(levels[0], len(cells) - n_known)
+    elif not categorical and len(levels) > max(_FEW, n_known / 2):
+        note, used = f"text or names: {len(levels)} different values in {n_known} rows", False
+    return Column(name, "category", codes, levels, used, note)
+
+
+def _number_column(name: str, values: np.ndarray, n_different: int, stray: Counter[str]) -> Column:
+    n_missing = int(np.isnan(values).sum())
+    note, used = "", True
+    if stray:
+        shown = ", ".join(f"“{cell}”" for cell in list(stray)[:3]) + (", …" if len(stray) > 3 else "")
+        note = f"{_counted(stray.total(), 'cell')} not a number, taken as missing: {shown}"
+    if n_different == 1:
+        note, used = _constant(f"{values[~np.isnan(values)][0]:g}", n_missing)
+    elif n_missing == 0 and len(values) > _FEW and _ROW_NUMBER.fullmatch(name) and (np.diff(values) == 1).all():
+        note, used = "row numbers", False
+    return Column(name, "number", values, None, used, note)
+
+
+def _constant(value: str, n_missing: int) -> tuple[str, bool]:
+    """A column of one value still tells who has it."""
+    if n_missing:
+        return f"always “{value}” where it is known", True
+    return f"constant: always “{value}”", False
+
+
+def _missing_note(cells: list[str], n_missing: int) -> str:
+    if not n_missing:
+        return ""
+    words = sorted({cell for cell in set(cells) if cell and cell.lower() in _MISSING})
+    return f"missing written as {', '.join(f'“{word}”' for word in words)}" if words else ""

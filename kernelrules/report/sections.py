@@ -1,0 +1,289 @@
+"""What the page says about each learner: the tree, the rules, the support vector machine, the ridge model."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from kernelrules import bounds, export, svm
+from kernelrules import tree as trees
+from kernelrules.report import charts
+from kernelrules.report.coding import design, design_names
+from kernelrules.report.html import Markup, details, figure, paragraph, section, table
+from kernelrules.report.models import TUNING_ROWS, Fitted, named
+from kernelrules.report.study import Study
+from kernelrules.report.svg import PALETTE
+from kernelrules.report.table import Problem
+from kernelrules.report.tree_picture import draw_tree
+from kernelrules.results import Bound, RuleList
+from kernelrules.results.rule_text import condition_texts, prediction_text
+
+__all__ = ["describe"]
+
+_MOST_BARS = 10
+_MOST_MACHINES = 15
+_MOST_RULES = 60
+_SOFTER = (0.001, 0.01, 0.1)  # costs of machines that bounds say more about: their norm is smaller
+_MOST_TEXT = 40_000  # characters of a tree as text
+
+
+def describe(study: Study, name: str) -> Markup:
+    """The section of one learner."""
+    fitted = study.outcomes[name].fitted
+    return _SECTIONS[name](study.problem, fitted)
+
+
+# ---- tree ---------------------------------------------------------------------------------------------------------
+
+
+def _tree(problem: Problem, fitted: Fitted) -> Markup:
+    tree, found = named(fitted.model), fitted.choice
+    drawn, whole = draw_tree(tree, f"Decision tree for {problem.target}")
+    size = f"{tree.n_leaves} leaves" if tree.n_leaves > 1 else "a single leaf"
+    lead = (
+        f"Grown on all {tree.n_train} rows to {found.grown.n_leaves} leaves, then pruned to {size}: the smallest tree "
+        "whose cross-validated error is within one standard error of the best."
+    )
+    if tree.n_leaves == 1:
+        lead += " No question is worth asking, as far as these rows can tell."
+    more = "" if whole else " Boxes in yellow stand for several leaves, which the text lists."
+    words = "Branches are as wide as the share of rows that takes them."
+    if problem.classes is not None:
+        words += " Bars in the leaves are the shares of the classes."
+    text = export.to_text(tree)
+    shown = text if len(text) <= _MOST_TEXT else text[:_MOST_TEXT].rsplit("\n", 1)[0] + "\n…"
+    return section(
+        "tree",
+        "The tree",
+        paragraph(lead),
+        _legend(problem),
+        figure(drawn, words + more),
+        details(f"The whole tree as text, {size}", Markup(f"<pre>{escape(shown)}</pre>")),
+        figure(
+            charts.pruning_curve(found),
+            "Ten-fold cross-validated error of the nested trees (blue, with a band of one standard error), their error "
+            "on the training rows (dotted), and the least error plus one standard error (dashed).",
+        ),
+        _importance(problem, fitted),
+    )
+
+
+def _legend(problem: Problem) -> Markup:
+    if problem.classes is None:
+        return Markup("")
+    shown = problem.classes[:7] if len(problem.classes) > 8 else problem.classes
+    parts = [_dot(code) + escape(str(label)) for code, label in enumerate(shown)]
+    if len(problem.classes) > len(shown):
+        parts.append(_dot(7) + f"{len(problem.classes) - len(shown)} others")
+    return Markup(f'<p class="legend">{" ".join(parts)}</p>')
+
+
+def _dot(code: int) -> str:
+    return f'<span class="dot" style="background:{PALETTE[min(code, 7)]}"></span>'
+
+
+def _importance(problem: Problem, fitted: Fitted) -> Markup:
+    share = trees.importance(fitted.model.model)
+    order = [place for place in np.argsort(-share, kind="stable")[:_MOST_BARS] if share[place] > 0]
+    if not order:
+        return Markup("")
+    drawn = charts.bars([problem.names[place] for place in order], share[order], "Importance of columns in the tree")
+    return figure(drawn, "What the splits on each column take off the loss, as a share of what all splits take off.")
+
+
+# ---- rules --------------------------------------------------------------------------------------------------------
+
+
+def _rules(problem: Problem, fitted: Fitted) -> Markup:
+    found = named(fitted.model)
+    is_classes = problem.classes is not None
+    how = (
+        "Learned by RIPPER: a rule is grown on some rows, pruned on others, and kept where it shortens the description "
+        "of the data."
+        if is_classes
+        else "Rules of a pruned tree of two thirds of the rows; conditions that the other third did not need are gone, "
+        "and the figures are of that third."
+    )
+    head = ["", "If", "then", "rows", "support", *(["confidence"] if is_classes else [])]
+    rows = [_rule_row(found, place, is_classes) for place in range(min(len(found), _MOST_RULES))]
+    rest = [] if found.complete else [_default_row(found, is_classes)]
+    more = f" The first {_MOST_RULES} of {len(found)} are shown." if len(found) > _MOST_RULES else ""
+    count = "One rule" if len(found) == 1 else f"{len(found) or 'No'} rules"
+    return section(
+        "rules",
+        "The rules",
+        paragraph(f"{how} The first rule that holds answers.{more}"),
+        table(
+            f"{count} with {found.n_conditions} conditions. Support: share of the rows that come to the rule. "
+            + ("Confidence: share of these that have the class." if is_classes else ""),
+            head,
+            rows + rest,
+            left=3,
+        ),
+    )
+
+
+def _rule_row(found: RuleList, place: int, is_classes: bool) -> list[Any]:
+    rule = found.rules[place]
+    conditions = Markup(" <b>and</b> ".join(escape(text) for text in condition_texts(rule, found)) or "always")
+    row = [place + 1, Markup(f'<div class="wide">{conditions}</div>'), prediction_text(rule.prediction, found)]
+    row += [f"{rule.n:.10g}", f"{100 * rule.support:.1f} %"]
+    return [*row, f"{100 * rule.confidence:.1f} %"] if is_classes else row
+
+
+def _default_row(found: RuleList, is_classes: bool) -> list[Any]:
+    support = max(1.0 - sum(rule.support for rule in found.rules), 0.0)
+    total = sum(rule.n for rule in found.rules)
+    n = f"{round(total / (1 - support) - total)}" if 0 < support < 1 and total else ("0" if support < 1 else "all")
+    row = ["", Markup("<i>otherwise</i>"), prediction_text(found.default, found), n, f"{100 * support:.1f} %"]
+    if not is_classes:
+        return row
+    share = found.default_shares[np.flatnonzero(found.classes == found.default)[0]]
+    return [*row, f"{100 * share:.1f} %"]
+
+
+# ---- support vector machine ---------------------------------------------------------------------------------------
+
+
+def _svm(problem: Problem, fitted: Fitted) -> Markup:
+    model, choice = fitted.model.model, fitted.choice
+    certificate = model.certificate
+    relative = certificate.gap / abs(certificate.primal) if certificate.primal else 0.0
+    several = f" of the worst of {len(model.certificates)} machines" if len(model.certificates) > 1 else ""
+    done = "was reached" if certificate.converged else "was <b>not</b> reached"
+    thinned = (
+        f" It was fitted to {len(fitted.rows)} of the {len(problem.y)} rows, drawn at random: more would take too long."
+        if len(fitted.rows) < len(problem.y)
+        else ""
+    )
+    lead = (
+        f"Gaussian kernel exp(-γ‖x - z‖²) with γ = {choice.best['gamma']:.3g} and C = {choice.best['C']:g}, chosen by "
+        f"cross-validation; {len(model.support)} of {model.n_train} rows are support vectors.{thinned}"
+    )
+    rows = [
+        ["primal objective", f"{certificate.primal:.6g}", "what is minimised, at the solution"],
+        ["dual objective", f"{certificate.dual:.6g}", "no solution can have a smaller primal objective than this"],
+        ["gap", f"{certificate.gap:.2g}", f"the solution is within {100 * relative:.2g} % of the best there is"],
+        ["iterations", f"{certificate.iterations}", Markup(f"the tolerance {done}")],
+    ]
+    return section(
+        "svm",
+        "The support vector machine",
+        paragraph(lead),
+        table(f"Certificate{several}", ["", "value", "what it says"], rows, left=3),
+        *_bounds(problem, fitted),
+        _grid(problem, choice),
+    )
+
+
+def _bounds(problem: Problem, fitted: Fitted) -> list[Markup]:
+    if problem.classes is None:
+        return []
+    model = fitted.model.model
+    Z, y = design(problem.X[fitted.rows], fitted.model), problem.y[fitted.rows]
+    heading = Markup("<h3>Margin bound</h3>")
+    words = paragraph(
+        "With probability 95 % over samples, the error rate on new rows is at most the sum of three parts: the mean "
+        "loss of the margin on the training rows, the complexity of functions of this norm, and chance. It holds for a "
+        "kernel fixed beforehand; γ was chosen with these rows, so take it as a guide. A bound above 1 says nothing: "
+        "the smaller C, the smaller the norm and the complexity, and the larger the loss on the rows.",
+        class_="note",
+    )
+    if len(model.classes) == 2:
+        costs = [cost for cost in _SOFTER if cost < model.C and len(y) <= TUNING_ROWS]
+        softer = {f"C = {cost:g}": svm.svc(Z, y, C=cost, kernel=model.kernel) for cost in costs}
+        found = {name: bounds.of_model(one, Z, y) for name, one in softer.items()}
+        found[f"C = {model.C:g}, the choice"] = bounds.of_model(model, Z, y)
+    else:
+        found = _machine_bounds(model, Z, y)
+    shown = list(found.items())[:_MOST_MACHINES]
+    rows = [
+        [
+            name, bound.n, f"{bound.empirical:.3f}", f"{bound.complexity:.3f}", f"{bound.deviation:.3f}",
+            f"{bound.total:.3f}", "says nothing" if bound.vacuous else f"error ≤ {100 * bound.total:.1f} %",
+        ]
+        for name, bound in shown
+    ]  # fmt: skip
+    more = f" (the first {_MOST_MACHINES} of {len(found)} machines)" if len(found) > _MOST_MACHINES else ""
+    head = ["", "rows", "on the rows", "+ complexity", "+ chance", "= bound", ""]
+    each = "" if len(model.classes) == 2 else " of each machine, each with its own 95 %"
+    return [heading, words, table(f"Margin bound{each}{more}", head, rows)]
+
+
+def _machine_bounds(model: Any, Z: np.ndarray, y: np.ndarray) -> dict[str, Bound]:
+    """A bound for each machine of several classes, on the rows that it tells apart.
+
+    The intercept is the weight of one more feature that is 1: with k(x, x) = 1 the trace is 2 a row.
+    """
+    values, widths = svm.decision(model, Z), np.atleast_1d(svm.margin(model))
+    k = len(model.classes)
+    if model.multiclass == "ovr":
+        sides = [(f"{label} or not", [label], None) for label in model.classes]
+    else:
+        pairs = [(model.classes[i], model.classes[j]) for i in range(k) for j in range(i + 1, k)]
+        sides = [(f"{first} or {second}", [first], [second]) for first, second in pairs]
+    found = {}
+    for machine, (name, first, second) in enumerate(sides):
+        positive = np.isin(y, first)
+        mine = np.ones(len(y), dtype=bool) if second is None else positive | np.isin(y, second)
+        margins = np.where(positive, 1.0, -1.0)[mine] * values[mine, machine]
+        norm = float(np.hypot(2.0 / widths[machine], model.intercept[machine]))
+        found[name] = bounds.margin_bound(margins, 2.0 * mine.sum(), norm=norm)
+    return found
+
+
+def _grid(problem: Problem, choice: Any) -> Markup:
+    is_classes = problem.classes is not None
+    low, high = float(choice.mean.min()), float(choice.mean.max())
+    rows = []
+    for gamma, line in zip(choice.gammas, choice.mean, strict=True):
+        cells: list[Any] = [f"γ = {gamma:.2g}"]
+        for cost, error in zip(choice.Cs, line, strict=True):
+            shade = (high - float(error)) / (high - low) if high > low else 1.0
+            value = f"{100 * error:.2f} %" if is_classes else f"{error:.4g}"
+            mark = "font-weight:700;" if choice.best == {"C": cost, "gamma": gamma} else ""
+            cells.append(Markup(f'<span style="{mark}background:rgba(0,114,178,{0.38 * shade:.2f});padding:4px 10px;'
+                                f'border-radius:6px">{value}</span>'))  # fmt: skip
+        rows.append(cells)
+    what = "error rate" if is_classes else "root mean squared error"
+    return table(
+        f"Cross-validated {what} by C and γ; the choice in bold", ["", *(f"C = {c:g}" for c in choice.Cs)], rows
+    )
+
+
+# ---- ridge --------------------------------------------------------------------------------------------------------
+
+
+def _ridge(problem: Problem, fitted: Fitted) -> Markup:
+    model, path = fitted.model.model, fitted.choice
+    classes = fitted.model.classes
+    if classes is None:
+        what = "numbers"
+    elif len(classes) == 2:
+        what = f"+1 for “{classes[1]}” and -1 for “{classes[0]}”"
+    else:
+        what = "+1 for a class and -1 for the others, one model a class"
+    lead = (
+        f"Linear least squares of {what}, on standardised columns, with the penalty λ‖w‖²; λ = {model.lam:.2g} has the "
+        f"smallest leave-one-out error, and {path.dof[path.best]:.1f} effective degrees of freedom."
+    )
+    edge = path.best in (0, len(path.lams) - 1)
+    remark = paragraph("It lies at the end of the values that were tried.", class_="note") if edge else Markup("")
+    parts = [paragraph(lead), remark, figure(charts.ridge_curve(path), "Leave-one-out squared error for every λ.")]
+    if model.weights is not None:
+        names = design_names(problem.used, fitted.model)
+        weights = model.weights if model.weights.ndim == 1 else np.sqrt(np.square(model.weights).sum(axis=1))
+        order = np.argsort(-np.abs(weights), kind="stable")[:_MOST_BARS]
+        drawn = charts.bars(
+            [names[place] for place in order], weights[order], "Largest coefficients of the ridge model"
+        )
+        words = "What one standard deviation more of a column, or a category, adds to the prediction: the largest."
+        if model.weights.ndim == 2:
+            words = "The length of each column's coefficients over all classes: the largest."
+        parts.append(figure(drawn, words))
+    return section("ridge", "The ridge model", *parts)
+
+
+_SECTIONS = {"tree": _tree, "rules": _rules, "svm": _svm, "ridge": _ridge}

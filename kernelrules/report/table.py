@@ -1,0 +1,238 @@
+"""The problem that a sheet poses: which column is predicted, as classes or numbers, from which columns and rows."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from kernelrules import datasets
+from kernelrules.report.reading import Column, DataError, Sheet, as_categories, as_numbers, guess
+from kernelrules.results.rule_text import number_text
+
+__all__ = ["Problem", "pose", "spambase"]
+
+_FEW_CLASSES = 10  # whole numbers with at most so many different values are classes
+_FEWEST_ROWS = 10
+_SMALLEST, _LARGEST = 1e-60, 1e60  # of numbers whose squares, and the squares of these, can be computed with
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """What is to be learned.
+
+    Attributes
+    ----------
+    source, target : str
+        Of the data, and of the column that is predicted.
+    X : ndarray (n, p) of float64
+        Columns that are used; codes of categories, NaN where missing.
+    y : ndarray (n,) of str or float64
+        Classes or numbers.
+    classes : ndarray of str, or None
+        In ascending order; None for numbers.
+    columns : tuple of Column
+        All columns but the target, those left out too.
+    notes : tuple of str
+        What was done to the rows and the target.
+    """
+
+    source: str
+    target: str
+    X: np.ndarray
+    y: np.ndarray
+    classes: np.ndarray | None
+    columns: tuple[Column, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def used(self) -> tuple[Column, ...]:
+        """The columns of X."""
+        return tuple(column for column in self.columns if column.used)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the columns of X."""
+        return tuple(column.name for column in self.used)
+
+    @property
+    def categorical(self) -> list[int]:
+        """Places of the columns of X that are categories."""
+        return [place for place, column in enumerate(self.used) if column.levels is not None]
+
+
+def pose(
+    sheet: Sheet,
+    target: str,
+    *,
+    task: str = "auto",
+    folds: int = 3,
+    drop: Iterable[str] = (),
+    categorical: Iterable[str] = (),
+) -> Problem:
+    """The problem of predicting one column of a sheet from the others.
+
+    Parameters
+    ----------
+    sheet : Sheet
+        The data.
+    target : str
+        The column to predict. Rows without it are left out.
+    task : {"auto", "classification", "regression"}
+        "auto": text is classes, and so are two different numbers, or up to ten that are whole and come back often.
+    folds : int
+        How many there will be: there must be rows enough.
+    drop, categorical : iterable of str
+        Columns to leave out, and columns of numbers that are categories.
+
+    Returns
+    -------
+    Problem
+        Columns read, rows chosen.
+
+    Examples
+    --------
+    >>> cells = (["1", "2", "3", "4"] * 4, ["low", "low", "high", "high"] * 4)
+    >>> problem = pose(Sheet("small", ("x", "size"), cells, ()), "size")
+    >>> problem.X.shape, problem.classes
+    ((16, 1), array(['high', 'low'], dtype='<U4'))
+    """
+    drop, categorical = set(drop), set(categorical)
+    for name in (target, *drop, *categorical):
+        _require_column(name, sheet)
+    if target in drop:
+        raise DataError(f"the target “{target}” cannot be dropped")
+    place = sheet.names.index(target)
+    fewest = 3 if folds > 2 else 4  # rows of a class: two that are left by a fold can be divided once more
+    y, classes, known, notes = _target(sheet.cells[place], target, task, target in categorical, fewest)
+    columns = []
+    for name, cells in zip(sheet.names, sheet.cells, strict=True):
+        if name == target:
+            continue
+        column = guess(name, _some(cells, known), categorical=name in categorical)
+        columns.append(replace(column, used=False, note="dropped on request") if name in drop else column)
+    if not any(column.used for column in columns):
+        raise DataError(f"{sheet.source} has no column to predict “{target}” from{_why_not(columns)}")
+    n_least = max(_FEWEST_ROWS, 2 * folds)
+    if len(y) < n_least:
+        raise DataError(f"{sheet.source} has {len(y)} rows with “{target}”: at least {n_least} are needed")
+    X = np.column_stack([column.values for column in columns if column.used])
+    return Problem(sheet.source, target, X, y, classes, tuple(columns), sheet.notes + tuple(notes))
+
+
+def spambase() -> Problem:
+    """The bundled Spambase as a problem."""
+    X, y, names, _ = datasets.spambase()
+    columns = tuple(Column(name, "number", X[:, place], None, True, "") for place, name in enumerate(names))
+    notes = (
+        "Spambase comes with kernelrules: Hopkins, Reeber, Forman, Suermondt, UCI Machine Learning Repository, "
+        "CC BY 4.0",
+    )
+    return Problem("Spambase", "type", X, y, np.unique(y), columns, notes)
+
+
+def _require_column(name: str, sheet: Sheet) -> None:
+    if name in sheet.names:
+        return
+    lower = {each.lower(): each for each in sheet.names}
+    near = [lower[each] for each in difflib.get_close_matches(name.lower(), lower, n=3, cutoff=0.6)]
+    if near:
+        hint = f"did you mean {' or '.join(f'“{each}”' for each in near)}?"
+    else:
+        hint = f"it has {', '.join(f'“{each}”' for each in sheet.names[:8])}{', …' if len(sheet.names) > 8 else ''}"
+    raise DataError(f"{sheet.source} has no column “{name}”; {hint}")
+
+
+def _some(cells: list[str], chosen: np.ndarray) -> list[str]:
+    if chosen.all():
+        return cells
+    return [cell for cell, take in zip(cells, chosen.tolist(), strict=True) if take]
+
+
+def _why_not(columns: list[Column]) -> str:
+    reasons = "; ".join(f"“{column.name}”: {column.note}" for column in columns[:3])
+    return f" ({reasons})" if reasons else ": it is the only one"
+
+
+def _target(
+    cells: list[str], name: str, task: str, categorical: bool, fewest: int
+) -> tuple[np.ndarray, np.ndarray | None, np.ndarray, list[str]]:
+    """What is predicted, the classes if it is classes, and the rows that have it."""
+    numbers, stray = as_numbers(cells)
+    notes = []
+    is_text = bool(stray) and guess(name, cells).kind == "category"  # not where a few cells among numbers are text
+    if task == "auto":
+        task, why = _task_of(numbers, is_text or categorical)
+        notes.append(f"taken as {task}: {why}")
+    if task == "regression":
+        y, classes, known = _targets(numbers, name, next(iter(stray), "") if is_text else None, notes)
+    else:
+        y, classes, known = _labels(cells if stray else _as_one_number(cells, numbers), name, fewest, notes)
+    if not known.any():
+        raise DataError(f"the target “{name}” is missing in every row")
+    return y, classes, known, notes
+
+
+def _targets(numbers: np.ndarray, name: str, text: str | None, notes: list[str]) -> tuple[np.ndarray, None, np.ndarray]:
+    """Numbers to predict, and the rows that have one; `text` is a cell that is none, where there are many such."""
+    if text is not None:
+        raise DataError(
+            f"the target “{name}” is not numbers: it holds “{text}”, for example; "
+            "use --task classification, or another target"
+        )
+    known = ~np.isnan(numbers)
+    y = numbers[known]
+    if len(y) and (y == y[0]).all():
+        raise DataError(f"the target “{name}” has the same value {y[0]:g} in every row: there is nothing to learn")
+    if len(y) and not _SMALLEST < np.abs(y).max() < _LARGEST:
+        raise DataError(f"the target “{name}” goes up to {np.abs(y).max():g}: take other units")
+    if not known.all():
+        notes.append(f"{int((~known).sum())} rows without a number for a target left out")
+    return y, None, known
+
+
+def _task_of(numbers: np.ndarray, text: bool) -> tuple[str, str]:
+    if text:
+        return "classification", "the target is text"
+    known = numbers[~np.isnan(numbers)]
+    different = np.unique(known)
+    if len(different) == 2:
+        return "classification", "the target has two different values"
+    whole = bool((different == np.round(different)).all())
+    if whole and len(different) <= _FEW_CLASSES and 5 * len(different) <= len(known):
+        return "classification", f"the target has {len(different)} different whole numbers (else --task regression)"
+    return "regression", f"the target is numbers, {len(different)} different ones"
+
+
+def _as_one_number(cells: list[str], numbers: np.ndarray) -> list[str]:
+    """Numbers that are the same written in one way: 1 and 1.0 are one class."""
+    known = numbers[~np.isnan(numbers)]
+    if len(np.unique(known)) == len({cell for cell, number in zip(cells, numbers, strict=True) if number == number}):
+        return cells
+    return ["" if number != number else number_text(number, exact=True) for number in numbers.tolist()]
+
+
+def _labels(cells: list[str], name: str, fewest: int, notes: list[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    codes, levels = as_categories(cells)
+    known = ~np.isnan(codes)
+    if not known.all():
+        notes.append(f"{int((~known).sum())} rows without a target left out")
+    counts = np.bincount(codes[known].astype(np.intp), minlength=len(levels))
+    if len(levels) > max(2, known.sum() / 2):
+        raise DataError(
+            f"the target “{name}” has {len(levels)} different values in {int(known.sum())} rows: these are no classes"
+        )
+    for code in np.flatnonzero(counts < fewest):
+        if len(levels) > 1:
+            notes.append(f"class “{levels[code]}” has only {counts[code]} rows, which are left out")
+            known &= codes != code
+    kept = np.flatnonzero(counts >= fewest)
+    if known.any() and len(kept) == 1:
+        others = " that has rows enough" if len(levels) > 1 else ""
+        raise DataError(
+            f"the target “{name}” has one class only{others}, “{levels[kept[0]]}”: there is nothing to learn"
+        )
+    y = np.array(levels)[codes[known].astype(np.intp)] if known.any() else np.empty(0, dtype="U1")
+    return y, np.unique(y), known

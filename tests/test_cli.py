@@ -1,0 +1,321 @@
+"""The command line: what it prints and writes, its exit codes, and errors as sentences without a traceback."""
+
+import csv
+import os
+import signal
+import subprocess
+import sys
+import time
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from _tables import table
+
+from kernelrules import cli
+from kernelrules.report.models import LEARNERS, Settings
+from kernelrules.report.reading import read_sheet
+from kernelrules.report.table import pose
+from kernelrules.results import TableModel
+from kernelrules.results.report import require_table_model
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    path = tmp_path_factory.mktemp("cli") / "small.csv"
+    path.write_text(table(n=60), encoding="utf-8")
+    return path
+
+
+def run(*words):
+    return cli.main([str(word) for word in words])
+
+
+def failed(capsys, *words):
+    """What is said where a command ends with exit code 1: one line."""
+    assert run(*words) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("kernelrules: ")
+    assert said.count("\n") == 1
+    return said
+
+
+def test_report(small, tmp_path, capsys):
+    page = tmp_path / "page.html"
+    assert run("report", small, "--target", "target", "-o", page, "--folds", 2, "--seed", 3, "--drop", "noise") == 0
+    out, err = capsys.readouterr()
+    assert "best is the" in out
+    assert "rule list, fold 1 of 2" in err
+    text = page.read_text(encoding="utf-8")
+    assert text.startswith("<!DOCTYPE html>")
+    assert "dropped on request" in text
+    assert f"--target target -o {page} --folds 2 --seed 3 --drop noise" in text
+
+
+def test_quiet_says_nothing(small, tmp_path, capsys):
+    assert run("report", small, "--target", "target", "-o", tmp_path / "r.html", "--folds", 2, "--quiet") == 0
+    assert capsys.readouterr() == ("", "")
+
+
+def test_report_without_data_is_spambase(tmp_path, capsys, monkeypatch):
+    """All of it takes a while: here every thirtieth row."""
+    whole = cli.spambase()
+    few = replace(whole, X=whole.X[::30], y=whole.y[::30])
+    assert whole.X.shape == (4601, 57)
+    monkeypatch.setattr(cli, "spambase", lambda: few)
+    assert run("report", "-o", tmp_path / "spam.html", "--folds", 2) == 0
+    assert "Spambase" in (tmp_path / "spam.html").read_text(encoding="utf-8")
+    capsys.readouterr()
+    assert "--target is about a table of your own" in failed(capsys, "report", "--target", "x")
+
+
+def test_rules_are_printed(small, capsys):
+    assert run("rules", small, "--target", "target") == 0
+    out = capsys.readouterr().out
+    assert "→ " in out
+    assert "OTHERWISE" in out
+    assert "& co > " in out
+
+
+def test_info_and_no_command(capsys, monkeypatch):
+    """The self-check itself is test_running's: here it is what the exit code follows."""
+    for good in (True, False):
+        monkeypatch.setattr(cli.installation, "self_check", lambda good=good: (["self-check  done"], good))
+        for words in ([], ["info"]):
+            assert run(*words) == (0 if good else 1)
+            said = capsys.readouterr().out
+            for word in ("kernelrules", "OpenMP", "SIMD", "BLAS", "self-check  done"):
+                assert word in said
+            assert ("kernelrules --help" in said) == (words == [])
+
+
+def test_warnings_are_lines_too(capsys, monkeypatch):
+    def warn(_):
+        warnings.warn("not quite done", UserWarning, stacklevel=1)
+        return 0
+
+    monkeypatch.setattr(cli, "_overview", warn)
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        assert run() == 0
+    assert capsys.readouterr().err == "kernelrules: not quite done\n"
+
+
+@pytest.mark.parametrize("words", [["--help"], *([name, "--help"] for name in ("report", "fit", "predict", "rules"))])
+def test_help_has_examples(words, capsys):
+    with pytest.raises(SystemExit) as ended:
+        cli.main(words)
+    assert ended.value.code == 0
+    assert "examples:\n  kernelrules" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["nonsense"],
+        ["report", "--no-such"],
+        ["report", "x.csv", "--target", "y", "--folds", "1"],
+        ["report", "x.csv", "--target", "y", "--seed", "-1"],
+        ["report", "x.csv", "--target", "y", "--task", "guess"],
+        ["fit", "x.csv"],
+        ["fit", "x.csv", "--target", "y", "--model", "forest"],
+        ["predict", "m.krz"],
+    ],
+    ids=range(8),
+)
+def test_wrong_usage_is_code_2(words, capsys):
+    with pytest.raises(SystemExit) as ended:
+        cli.main(words)
+    assert ended.value.code == 2
+    assert "usage: kernelrules" in capsys.readouterr().err
+
+
+def test_data_that_cannot_be_used(small, tmp_path, capsys):
+    """Every message is one line that names what is wrong; tests of reading and posing have the rest."""
+    empty, header = tmp_path / "empty.csv", tmp_path / "header.csv"
+    empty.write_bytes(b"")
+    header.write_text("a,b\n")
+    binary = tmp_path / "binary.csv"
+    binary.write_bytes(bytes(range(256)))
+    for words, said in [
+        ((tmp_path / "no.csv", "--target", "y"), "there is no file"),
+        ((small, "--target", "Targt"), "did you mean “target”"),
+        ((small,), "Say so by --target"),
+        ((empty, "--target", "y"), "is empty"),
+        ((header, "--target", "b"), "no rows"),
+        ((binary, "--target", "b"), "not a text file"),
+        ((small, "--target", "target", "--task", "regression"), "is not numbers"),
+        ((small, "--target", "unit"), "one class only"),
+        ((small, "--target", "empty"), "missing in every row"),
+        ((small, "--target", "name"), "these are no classes"),
+        ((small, "--target", "target", "--folds", "40"), "at least 80 are needed"),
+        ((small, "--target", "target", "-o", tmp_path / "no" / "r.html"), "there is no folder"),
+        ((small, "--target", "target", "-o", tmp_path), "is a folder"),
+    ]:
+        assert said in failed(capsys, "report", *words)
+
+
+def test_pipes_and_terminals_without_letters(small):
+    """Data come by a pipe, and go to one that knows ASCII only."""
+    done = subprocess.run(
+        [sys.executable, "-m", "kernelrules", "rules", "-", "--target", "target"],
+        input=small.read_bytes(), capture_output=True, check=False, env={**os.environ, "PYTHONIOENCODING": "ascii"},
+    )  # fmt: skip
+    assert done.returncode == 0
+    assert b"OTHERWISE \\u2192 no" in done.stdout
+    assert done.stderr == b""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes end otherwise there")
+def test_nobody_reads():
+    """A pipe that is closed already: no traceback, also none at the end of the process."""
+    end, start = os.pipe()
+    os.close(end)
+    command = [sys.executable, "-c", "import sys; from kernelrules import cli; cli._overview = lambda _: print(1) or 0;"
+               "sys.exit(cli.main([]))"]  # fmt: skip
+    done = subprocess.run(command, stdout=start, stderr=subprocess.PIPE, check=False)
+    os.close(start)
+    assert done.returncode == 1
+    assert done.stderr == b""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="SIGINT is not sent to one process there")
+def test_ctrl_c_is_130(tmp_path):
+    """In the middle of the report on Spambase, within a second, without a traceback."""
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    command = [sys.executable, "-m", "kernelrules", "report", "-o", str(tmp_path / "r.html")]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as child:
+        assert "fold 1" in child.stderr.readline()
+        time.sleep(0.3)
+        sent = time.perf_counter()
+        child.send_signal(signal.SIGINT)
+        said = child.communicate(timeout=60)[1]
+        taken = time.perf_counter() - sent
+    assert child.returncode == 130
+    assert said.endswith("kernelrules: interrupted\n")
+    assert "Traceback" not in said
+    assert taken < 5  # a second, and what a busy machine takes to end a process
+    assert not (tmp_path / "r.html").exists()
+
+
+# ---- fit and predict ----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def memory(monkeypatch):
+    """Saving and loading where persist is not there: models stay in memory, so that the rest is tested."""
+    kept = {}
+
+    class Persist:
+        @staticmethod
+        def save(model, path):
+            kept[str(path)] = model
+            with open(path, "w") as file:
+                file.write("in memory")
+
+        @staticmethod
+        def load(path):
+            return kept[str(path)]
+
+    monkeypatch.setattr(cli, "_persist", lambda: Persist)
+    return kept
+
+
+def fit_and_predict(small, tmp_path, capsys, learner):
+    model, answers = tmp_path / "model.krz", tmp_path / "answers.csv"
+    assert run("fit", small, "--target", "target", "--model", learner, "-o", model) == 0
+    assert "left out “name”" in capsys.readouterr().err
+    assert run("predict", model, small, "-o", answers) == 0
+    with open(answers, encoding="utf-8", newline="") as file:
+        rows = list(csv.reader(file))
+    with open(small, encoding="utf-8", newline="") as file:
+        truth = [row["target"] for row in csv.DictReader(file)]
+    assert rows[0] == ["target"]
+    assert len(rows) == 61
+    assert np.mean([row[0] == label for row, label in zip(rows[1:], truth, strict=True)]) > 0.75
+    assert run("predict", model, small) == 0
+    assert capsys.readouterr().out == answers.read_text(encoding="utf-8")
+    assert run("info", model) == 0
+    said = capsys.readouterr().out
+    assert LEARNERS[learner].title in said
+    assert "target: one of no, yes" in said
+
+
+@pytest.mark.parametrize("learner", list(LEARNERS))
+def test_fit_then_predict(memory, small, tmp_path, capsys, learner):
+    fit_and_predict(small, tmp_path, capsys, learner)
+
+
+@pytest.mark.parametrize("learner", list(LEARNERS))
+def test_fit_then_predict_from_a_file(small, tmp_path, capsys, learner):
+    pytest.importorskip("kernelrules.persist", reason="persist is not there")
+    fit_and_predict(small, tmp_path, capsys, learner)
+
+
+def test_predict_says_what_it_does_not_know(memory, small, tmp_path, capsys):
+    model, other = tmp_path / "m.krz", tmp_path / "other.csv"
+    assert run("fit", small, "--target", "target", "-o", model, "--quiet") == 0
+    text = small.read_text(encoding="utf-8").splitlines()
+    row = next(csv.reader([text[1]]))
+    row[1] = "violet"
+    lines = [text[0], ",".join(row)]
+    other.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    assert run("predict", model, other) == 0
+    out, err = capsys.readouterr()
+    assert out.splitlines()[1] in ("yes", "no")
+    assert "“colour”: 1 cells hold categories" in err
+    other.write_text("colour,noise\nred,1\n", encoding="utf-8")
+    assert "lacks the column" in failed(capsys, "predict", model, other)
+    assert "there is no file" in failed(capsys, "predict", tmp_path / "none.krz", other)
+    memory[str(model)] = "not a model"
+    assert "holds a str" in failed(capsys, "predict", model, other)
+
+
+def test_table_model_says_what_it_is():
+    model = TableModel("tree", "y", None, ("a",), ("number",), (None,), np.zeros(1), np.ones(1), (None,),
+                       np.zeros(1, dtype=bool), None, 3)  # fmt: skip
+    assert repr(model) == "TableModel(tree, y (numbers) from 1 column)"
+    assert "<table" in model._repr_html_()
+
+
+@pytest.fixture(scope="module")
+def fitted(small):
+    problem = pose(read_sheet(small), "target")
+    return {name: LEARNERS[name].fit(problem, np.arange(60), Settings(0)).model for name in LEARNERS}
+
+
+@pytest.mark.parametrize("learner", list(LEARNERS))
+def test_what_was_fitted_belongs_together(fitted, learner):
+    require_table_model(fitted[learner])
+
+
+@pytest.mark.parametrize(
+    ("learner", "changes"),
+    [
+        ("tree", {"learner": "svm"}),
+        ("tree", {"learner": "forest"}),
+        ("tree", {"columns": ("a",)}),
+        ("tree", {"kinds": ("number", "number", "number")}),
+        ("tree", {"levels": (None, ("only",), None)}),
+        ("rules", {"levels": (None, ("only",), None)}),
+        ("rules", {"levels": (None, (1, 2, 3), None)}),
+        ("svm", {"dummies": (None, np.array([0, 1]), None)}),
+        ("svm", {"dummies": (None, np.array([0, 1, 3]), None)}),
+        ("svm", {"dummies": (None, np.array([0, 1, 0.5]), None)}),
+        ("svm", {"missing_seen": np.zeros(3, dtype=bool)}),
+        ("ridge", {"scale": np.zeros(3)}),
+        ("ridge", {"centre": np.full(3, np.nan)}),
+        ("ridge", {"classes": np.array(["a", "b", "c"])}),
+    ],
+    ids=range(14),
+)
+def test_what_does_not_belong_together_is_refused(fitted, learner, changes):
+    with pytest.raises(ValueError, match=r"\w"):
+        require_table_model(replace(fitted[learner], **changes))
+
+
+def test_saved_ridge_has_none_of_the_rows(fitted):
+    model = fitted["ridge"].model
+    assert len(model.X) == len(model.y) == 1
+    assert not model.X.any()

@@ -1,0 +1,163 @@
+"""The report in a real browser: headless Chromium by selenium. Skipped, visibly, where there is none.
+
+KERNELRULES_SCREENSHOTS names a folder to keep the screenshots in; otherwise they go to pytest's.
+"""
+
+import base64
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from _tables import table
+
+from kernelrules.cli import main
+
+# Sockets that selenium leaves to the collector are not this package's to close.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+SIZES = {"desktop": 1100, "phone": 390}
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("report")
+    (folder / "small.csv").write_text(table(n=200), encoding="utf-8")
+    code = main(["report", str(folder / "small.csv"), "--target", "target", "-o", str(folder / "r.html"), "--folds=2",
+                 "--quiet"])  # fmt: skip
+    assert code == 0
+    return folder / "r.html"
+
+
+@pytest.fixture(scope="module")
+def browser():
+    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    driver = shutil.which("chromedriver")
+    if chromium is None or driver is None:
+        pytest.skip("no Chromium with its driver on this machine")
+    options = webdriver.ChromeOptions()
+    options.binary_location = chromium
+    for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--hide-scrollbars"):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    service = webdriver.ChromeService(driver)
+    started = webdriver.Chrome(options=options, service=service)
+    yield started
+    started.quit()
+
+
+@pytest.fixture(scope="module", params=list(SIZES))
+def opened(request, browser, page):
+    browser.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride",
+        {"width": SIZES[request.param], "height": 900, "deviceScaleFactor": 1, "mobile": request.param == "phone"},
+    )
+    browser.get(page.as_uri())
+    return browser, request.param
+
+
+def test_no_complaints(opened):
+    browser, _ = opened
+    assert browser.get_log("browser") == []
+    assert "target from small.csv" in browser.title
+
+
+def test_figures_are_there(opened):
+    browser, _ = opened
+    sizes = browser.execute_script(
+        "return [...document.querySelectorAll('svg')].map(s => {const r = s.getBoundingClientRect();"
+        "return [r.width, r.height, s.querySelectorAll('text').length]})"
+    )
+    assert len(sizes) == 6
+    for width, height, n_texts in sizes:
+        assert width > 200
+        assert height > 40
+        assert n_texts > 0
+
+
+def test_nothing_sticks_out(opened):
+    """The page is as wide as the screen; what is wider scrolls in a box of its own."""
+    browser, size = opened
+    width = SIZES[size]
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+    outside = browser.execute_script(
+        "return [...document.querySelectorAll('p, h1, h2, h3, li, figure, figcaption, .scroll, pre, nav, footer')]"
+        ".filter(e => e.getBoundingClientRect().right > arguments[0] + 0.5).map(e => e.outerHTML.slice(0, 80))",
+        width,
+    )
+    assert outside == []
+
+
+def test_it_reads_well(opened):
+    """Letters of at least 14 pixels in the text, dark on light, lines that are neither crammed nor endless."""
+    browser, size = opened
+    small = browser.execute_script(
+        "return [...document.querySelectorAll('p, li, td, th, figcaption, summary, a, h1, h2, h3, pre')]"
+        ".filter(e => parseFloat(getComputedStyle(e).fontSize) < 14).map(e => e.outerHTML.slice(0, 80))"
+    )
+    assert small == []
+    colour, background, height = browser.execute_script(
+        "const s = getComputedStyle(document.body); return [s.color, s.backgroundColor, parseFloat(s.lineHeight)]"
+    )
+    assert max(int(part) for part in colour[4:-1].split(",")) < 90
+    assert background == "rgb(255, 255, 255)"
+    assert height >= 22
+    # what is drawn in charts: the font's size times how much the drawing is shrunk
+    drawn = browser.execute_script(
+        "return [...document.querySelectorAll('svg')].map(s => {const k = s.getBoundingClientRect().width /"
+        "s.viewBox.baseVal.width; return k * Math.min(...[...s.querySelectorAll('text')].map("
+        "t => parseFloat(getComputedStyle(t).fontSize)))})"
+    )
+    assert min(drawn) >= (10 if size == "phone" else 12)
+
+
+def test_texts_do_not_overlap(opened):
+    """Labels of a drawing lie apart, and inside of it."""
+    browser, _ = opened
+    clashes = browser.execute_script(
+        """
+        const found = [];
+        for (const svg of document.querySelectorAll('svg')) {
+          const frame = svg.getBoundingClientRect();
+          const boxes = [...svg.querySelectorAll('text')].map(t => [t.textContent, t.getBoundingClientRect()]);
+          boxes.forEach(([a, r], i) => {
+            if (r.left < frame.left - 1 || r.right > frame.right + 1) found.push(a + ' leaves the drawing');
+            for (const [b, q] of boxes.slice(i + 1)) {
+              const wide = Math.min(r.right, q.right) - Math.max(r.left, q.left);
+              const high = Math.min(r.bottom, q.bottom) - Math.max(r.top, q.top);
+              if (wide > 2 && high > 5) found.push(a + ' | ' + b);
+            }
+          });
+        }
+        return found;
+        """
+    )
+    assert clashes == []
+
+
+def test_links_and_details_work(opened):
+    browser, _ = opened
+    hidden = browser.execute_script(
+        "const d = document.querySelector('#tree details'); const p = d.querySelector('pre');"
+        "const before = p.checkVisibility(); d.querySelector('summary').click(); const after = p.checkVisibility();"
+        "d.open = false; return [before, after]"
+    )
+    assert hidden == [False, True]
+    browser.execute_script("document.querySelector('nav a[href=\"#columns\"]').click()")
+    assert browser.current_url.endswith("#columns")
+
+
+def test_screenshot(opened, tmp_path):
+    browser, size = opened
+    folder = Path(os.environ.get("KERNELRULES_SCREENSHOTS", tmp_path))
+    shot = browser.execute_cdp_cmd(
+        "Page.captureScreenshot",
+        {"format": "png", "captureBeyondViewport": True,
+         "clip": {"x": 0, "y": 0, "width": SIZES[size], "height": 900, "scale": 1}},
+    )  # fmt: skip
+    path = folder / f"report_{size}.png"
+    path.write_bytes(base64.b64decode(shot["data"]))
+    assert path.stat().st_size > 10_000

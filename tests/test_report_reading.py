@@ -1,0 +1,352 @@
+"""CSV files of all kinds as columns: what is read, what is guessed, what is refused and in which words."""
+
+import gzip
+import math
+import re
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from _tables import HOSTILE, table
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernelrules.report.coding import coded_sheet, design, design_names, learn_coding
+from kernelrules.report.reading import DataError, Sheet, as_categories, as_numbers, guess, read_sheet
+from kernelrules.report.table import pose
+
+
+@pytest.fixture
+def read(tmp_path):
+    def reading(content, **options):
+        path = tmp_path / "data.csv"
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return read_sheet(path, **options)
+
+    return reading
+
+
+PLAIN = "a,b\n1,x\n2,y\n"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        PLAIN.encode(),
+        PLAIN.encode("utf-8-sig"),
+        PLAIN.encode("utf-16"),
+        gzip.compress(PLAIN.encode()),
+        PLAIN.replace("\n", "\r\n").encode(),
+        PLAIN.replace("\n", "\r").encode(),
+        PLAIN.replace(",", ";").encode(),
+        PLAIN.replace(",", "\t").encode(),
+        PLAIN.replace(",", "|").encode(),
+        b'"a","b"\n"1","x"\n"2","y"\n',
+        b"a, b\n1, x\n\n2 , y\n,\n",
+        b"a,b\n1,x,\n2,y,\n",
+    ],
+    ids=["plain", "bom", "utf16", "gzip", "crlf", "cr", "semicolon", "tab", "bar", "quoted", "spaces", "trailing"],
+)
+def test_forms_of_one_table(read, content):
+    sheet = read(content)
+    assert sheet.names == ("a", "b")
+    assert sheet.cells == (["1", "2"], ["x", "y"])
+
+
+def test_quoted_delimiters_and_line_ends(read):
+    sheet = read('a,b\n"1,5","two\nlines"\n"say ""hi""",x\n')
+    assert sheet.cells == (["1,5", 'say "hi"'], ["two\nlines", "x"])
+
+
+def test_windows_text_is_said(read):
+    sheet = read("größe,b\n1,ä\n".encode("cp1252"))
+    assert sheet.names == ("größe", "b")
+    assert any("Windows-1252" in note for note in sheet.notes)
+
+
+def test_names_are_made_unique(read):
+    sheet = read("a,,a,a,a (2)\n1,2,3,4,5\n")
+    assert sheet.names == ("a", "column 2", "a (3)", "a (4)", "a (2)")
+    assert len(set(sheet.names)) == 5
+    assert len(sheet.notes) == 4
+
+
+def test_row_names_as_r_writes_them(read):
+    assert read("a,b\nfirst,1,2\nsecond,3,4\n").names == ("row name", "a", "b")
+
+
+def test_no_header(read):
+    sheet = read("1,2\n3,4\n", header=False)
+    assert sheet.names == ("column 1", "column 2")
+    assert sheet.n_rows == 2
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("", "is empty"),
+        ("\n\n,,\n", "is empty"),
+        ("a,b\n", "no rows of data"),
+        ("1,2\n3,4\n", "--no-header"),
+        ("a,b\n1,2\n3\n", "line 3 of data.csv has 1 cell but there are 2 column names"),
+        ('a,b\n1,"2\n3,4\n', "quotation mark"),
+        ('a,b\n"x"y,2\n3\n', "line 3"),
+        (b"a,b\n\x00\x01\x02", "not a text file"),
+        (b"PK\x03\x04 whatever", "Excel"),
+        (b"PAR1abc", "Parquet"),
+        (bytes(range(256)) * 8, "not a text file"),
+        (b"\xff\xfea", "UTF-16"),
+        (gzip.compress(b"a,b\n1,2\n" * 100)[:30], "cannot be unpacked"),
+        ("a,b\n1," + "x" * 200_000 + "\n", "cannot be read at line 2"),
+    ],
+    ids=lambda value: None if isinstance(value, (bytes, str)) and len(value) > 60 else repr(value)[:40],
+)
+def test_what_is_no_table_is_refused_in_words(read, content, words):
+    with pytest.raises(DataError, match=re.escape(words)):
+        read(content)
+
+
+CELLS = st.lists(st.lists(st.text(max_size=4), min_size=1, max_size=4), max_size=6)
+TEXTS = st.one_of(
+    st.binary(max_size=60),
+    st.text(alphabet='a1,;\t\n\r" |.-?é\x00', max_size=60).map(str.encode),
+    CELLS.map(lambda rows: "\n".join(",".join(row) for row in rows).encode("utf-8", "replace")),
+)
+
+
+@given(TEXTS, st.booleans())
+def test_whatever_the_bytes(content, header):
+    """A sheet whose columns are all of one length and can be guessed, or a sentence."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "any.csv")
+        path.write_bytes(content)
+        try:
+            sheet = read_sheet(path, header=header)
+        except DataError:
+            return
+    assert len(set(sheet.names)) == len(sheet.names) == len(sheet.cells)
+    assert {len(cells) for cells in sheet.cells} == {sheet.n_rows}
+    for name, cells in zip(sheet.names, sheet.cells, strict=True):
+        column = guess(name, cells)
+        assert len(column.values) == sheet.n_rows
+        assert not np.isinf(column.values).any()
+        assert column.used <= (column.n_different > 0)
+
+
+def test_no_file_and_a_folder(tmp_path):
+    with pytest.raises(DataError, match="there is no file"):
+        read_sheet(tmp_path / "nowhere.csv")
+    with pytest.raises(DataError, match="is a folder"):
+        read_sheet(tmp_path)
+
+
+# ---- columns ------------------------------------------------------------------------------------------------------
+
+
+@given(st.lists(st.one_of(st.floats(allow_nan=False, allow_infinity=False), st.none()), min_size=1, max_size=30))
+def test_numbers_come_back(numbers):
+    values, stray = as_numbers(["NA" if number is None else repr(number) for number in numbers])
+    expected = [math.nan if number is None else number for number in numbers]
+    np.testing.assert_array_equal(values, expected)
+    assert not stray
+
+
+@given(st.lists(st.sampled_from(["a", "b", "c", "", "?", "NaN", "null"]), min_size=1, max_size=30))
+def test_categories_come_back(cells):
+    codes, levels = as_categories(cells)
+    again = ["" if math.isnan(code) else levels[int(code)] for code in codes]
+    assert again == [cell if cell in "abc" else "" for cell in cells]
+    assert list(levels) == sorted(set(again) - {""})
+
+
+@pytest.mark.parametrize(
+    ("cells", "kind", "used", "words"),
+    [
+        (["1", "2", "", "4"], "number", True, ""),
+        (["1e3", "-.5", "+2.", "NA"], "number", True, ""),
+        (["1,5", "2,25", "3"], "number", True, ""),
+        (["1_000", "2", "3"], "category", True, ""),
+        (["0x10", "1", "2"], "category", True, ""),
+        (["1", "2", "inf"], "number", True, "not a number"),
+        (["1", "none", "-", "2"], "number", True, ""),
+        (["+", "-", "+", "-"], "category", True, ""),
+        (["none", "hard", "soft", "none"], "category", True, ""),
+        (["a", "?", "b", "NA"], "category", True, "missing written as “?”, “NA”"),
+        (["TRUE", "FALSE", "TRUE", ""], "category", True, ""),
+        (["7", "7", "7"], "number", False, "constant: always “7”"),
+        (["7", "7", ""], "number", True, "always “7” where it is known"),
+        (["", "NA", "?"], "category", False, "every value is missing"),
+        ([f"name {i}" for i in range(30)], "category", False, "30 different values in 30 rows"),
+        ([str(i % 25) for i in range(99)] + ["unknown"], "number", True, "1 cell not a number"),
+        ([str(i % 5) for i in range(99)] + ["unknown"], "category", True, ""),
+        ([str(i) for i in range(30)], "number", True, ""),
+        (["1e999", "1", "2"], "category", True, ""),
+    ],
+    ids=range(19),
+)
+def test_types_are_guessed(cells, kind, used, words):
+    column = guess("c", cells)
+    assert (column.kind, column.used) == (kind, used)
+    assert words in column.note
+    assert (column.note == "") == (words == "")
+
+
+def test_row_numbers_are_left_out_by_name():
+    numbers = [str(i) for i in range(1, 40)]
+    assert not guess("id", numbers).used
+    assert guess("day", numbers).used
+    assert guess("id", numbers[::-1]).used
+
+
+def test_asked_for_categories():
+    column = guess("zip", ["10", "9", "10", "9"], categorical=True)
+    assert column.levels == ("9", "10")
+    assert guess("name", [f"name {i}" for i in range(30)], categorical=True).used
+
+
+# ---- problems -----------------------------------------------------------------------------------------------------
+
+
+def sheet_of(**columns):
+    return Sheet("data.csv", tuple(columns), tuple(list(map(str, cells)) for cells in columns.values()), ())
+
+
+def test_everything_in_one_table(read):
+    problem = pose(read(table()), "target")
+    assert problem.names == (HOSTILE, "colour", "noise")
+    assert problem.categorical == [1]
+    assert problem.classes.tolist() == ["no", "yes"]
+    assert {column.name for column in problem.columns if not column.used} == {"name", "unit", "empty"}
+    assert np.isnan(problem.X[:, 0]).sum() == 0
+    assert np.isnan(problem.X[:, 2]).sum() > 5
+
+
+@pytest.mark.parametrize(
+    ("target", "task"),
+    [
+        (["a", "b"] * 10, "classification"),
+        ([0, 1] * 10, "classification"),
+        ([1.5, 2.5] * 10, "classification"),
+        ([1, 2, 3, 4] * 5, "classification"),
+        (list(range(20)), "regression"),
+        ([1.5, 2.5, 3.5] * 7, "regression"),
+        ([1, 2, 3, 4, 5] * 4, "regression"),
+    ],
+    ids=range(7),
+)
+def test_task_is_guessed_and_said(target, task):
+    problem = pose(sheet_of(x=range(len(target)), y=target), "y")
+    assert (problem.classes is not None) == (task == "classification")
+    assert any(f"taken as {task}" in note for note in problem.notes)
+
+
+def test_numbers_that_are_the_same_are_one_class():
+    problem = pose(sheet_of(x=range(20), y=["1", "1.0", "0", "2e0"] * 5), "y")
+    assert problem.classes.tolist() == ["0", "1", "2"]
+    assert (problem.y == "1").sum() == 10
+    text = pose(sheet_of(x=range(20), y=["1", "1.0", "x", "x"] * 5), "y")
+    assert text.classes.tolist() == ["1", "1.0", "x"]
+
+
+def test_rows_without_a_target_and_tiny_classes_go():
+    y = ["a"] * 10 + ["b"] * 10 + ["c"] * 2 + ["", "NA"]
+    problem = pose(sheet_of(x=range(24), y=y), "y")
+    assert len(problem.y) == len(problem.X) == 20
+    assert problem.classes.tolist() == ["a", "b"]
+    assert sum("left out" in note for note in problem.notes) == 2
+    numbers = pose(sheet_of(x=range(24), y=[*range(20), "", "", "NA", "?"]), "y")
+    assert len(numbers.y) == 20
+    assert "4 rows without a number for a target left out" in numbers.notes
+
+
+def test_a_few_words_among_numbers_are_no_classes():
+    y = [f"{i}.5" for i in range(59)] + ["unknown"]
+    problem = pose(sheet_of(x=range(60), y=y), "y")
+    assert problem.classes is None
+    assert len(problem.y) == 59
+    with pytest.raises(DataError, match="is not numbers: it holds “unknown”"):
+        pose(sheet_of(x=range(60), y=y[:40] + ["unknown"] * 20), "y", task="regression")
+
+
+NUMBERS = list(range(20))
+
+
+@pytest.mark.parametrize(
+    ("columns", "options", "words"),
+    [
+        ({"Income": NUMBERS, "x": NUMBERS}, {"target": "incom"}, "did you mean “Income”"),
+        ({"Income": NUMBERS, "x": NUMBERS}, {"target": "qqq"}, "it has “Income”, “x”"),
+        ({"y": NUMBERS, "x": NUMBERS}, {"drop": ["z"]}, "no column “z”"),
+        ({"y": NUMBERS, "x": NUMBERS}, {"drop": ["y"]}, "cannot be dropped"),
+        ({"y": NUMBERS, "x": NUMBERS}, {"drop": ["x"]}, "no column to predict “y” from"),
+        ({"y": NUMBERS}, {}, "it is the only one"),
+        ({"y": NUMBERS, "x": ["a"] * 20}, {}, "constant"),
+        ({"y": ["a", "b"] * 10, "x": NUMBERS}, {"task": "regression"}, "not numbers: it holds “a”"),
+        ({"y": ["a"] * 20, "x": NUMBERS}, {}, "one class only, “a”"),
+        ({"y": ["a"] * 17 + ["b"] * 3, "x": NUMBERS}, {"folds": 2}, "one class only that has rows enough"),
+        ({"y": [3] * 20, "x": NUMBERS}, {"task": "regression"}, "same value 3 in every row"),
+        ({"y": [f"{i}e300" for i in range(20)], "x": NUMBERS}, {}, "take other units"),
+        ({"y": [f"{i}e-300" for i in range(20)], "x": NUMBERS}, {}, "take other units"),
+        ({"y": [""] * 20, "x": NUMBERS}, {}, "missing in every row"),
+        ({"y": [f"id {i}" for i in range(20)], "x": NUMBERS}, {}, "these are no classes"),
+        ({"y": NUMBERS, "x": NUMBERS}, {"folds": 11}, "at least 22 are needed"),
+        ({"y": NUMBERS[:9], "x": NUMBERS[:9]}, {}, "at least 10 are needed"),
+    ],
+    ids=range(17),
+)
+def test_problems_that_cannot_be_posed(columns, options, words):
+    with pytest.raises(DataError) as refused:
+        pose(sheet_of(**columns), options.pop("target", "y"), **options)
+    assert words in str(refused.value)
+
+
+# ---- coding -------------------------------------------------------------------------------------------------------
+
+
+def test_design_is_standardised_and_marks_what_is_missing(read):
+    problem = pose(read(table()), "target")
+    coding = learn_coding(problem.X, problem.used)
+    Z = design(problem.X, coding)
+    names = design_names(problem.used, coding)
+    assert Z.shape[1] == len(names)
+    assert names == [
+        HOSTILE, "colour = <b>blue</b>", "colour = green", "colour = red", "colour is missing", "noise",
+        "noise is missing",
+    ]  # fmt: skip
+    np.testing.assert_allclose(Z[:, 0].mean(), 0, atol=1e-12)
+    np.testing.assert_allclose(Z[:, 0].std(), 1)
+    np.testing.assert_array_equal(Z[:, 1:5].sum(axis=1), 1)
+    missing = np.isnan(problem.X[:, 2])
+    np.testing.assert_array_equal(Z[missing, 5], 0)
+    np.testing.assert_array_equal(Z[:, 6], missing)
+
+
+@pytest.mark.parametrize("numbers", [[1e308, -1e308], [1e-308, 2e-308], [0.1] * 7, [5.0, np.nan], [1e15, 1e15 + 1]])
+def test_design_of_extreme_numbers_is_finite(numbers):
+    column = guess("x", [repr(number) for number in numbers])
+    X = np.array(numbers)[:, None]
+    with np.errstate(over="raise", invalid="raise"):
+        Z = design(X, learn_coding(X, (column,)))
+    assert np.isfinite(Z).all()
+    assert np.abs(Z).max() < 2
+
+
+def test_a_category_that_training_did_not_have_is_no_number():
+    X = np.full((4, 1), np.nan)
+    column = guess("c", ["a", "b", "a", "b"])
+    coding = learn_coding(X, (column,))
+    assert design(np.array([[0.0], [1.0]]), coding).tolist() == [[0.0], [0.0]]
+
+
+class _Model:
+    columns, levels = ("x", "c"), (None, ("a", "b"))
+
+
+def test_another_sheet_is_coded_the_same_way():
+    sheet = sheet_of(extra=[9] * 4, c=["b", "a", "new", ""], x=[1, "?", "oops", 4])
+    X, remarks = coded_sheet(sheet, _Model)
+    np.testing.assert_array_equal(X, [[1, 1], [np.nan, 0], [np.nan, -1], [4, np.nan]])
+    assert len(remarks) == 2
+    with pytest.raises(DataError, match="lacks the column “c”"):
+        coded_sheet(sheet_of(x=[1, 2]), _Model)
