@@ -71,6 +71,8 @@ MODULES = [
     "core.match",
     "core.rule_tree",
     "core.simplify",
+    "core.coordinate",
+    "core.weak",
     "cython_api",
 ]
 
