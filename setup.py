@@ -73,6 +73,7 @@ MODULES = [
     "core.simplify",
     "core.coordinate",
     "core.weak",
+    "core.score",
     "cython_api",
 ]
 

@@ -95,7 +95,8 @@ cdef class Solver:
     cdef Py_ssize_t n, n_terms, room, n_index, index_room, n_working, n_active, work_done
     cdef int loss
     cdef bint current                   # whether r, s and risk are those of f
-    cdef double intercept, start, drift, risk, largest
+    cdef double intercept, start, drift, risk
+    cdef readonly double largest        # |gradient| of the columns that may exceed λ, when they were last looked at
     cdef uint64_t all_keys
     cdef double *memory
     cdef double *w

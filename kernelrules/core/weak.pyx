@@ -241,7 +241,6 @@ cdef class Weak:
                 raise ValueError(f"column {j} has {columns.n_ranks[j]} categories; at most 65534 can be")
             self.bin_start[j] = room
             room += columns.n_ranks[j] + 1 if self.category[j] else min(columns.n_ranks[j], <Py_ssize_t> MOST_BINS) + 1
-            k = max(room, columns.n_ranks[j])
         self.bin_start[p] = self.n_bins_all = room
         self.last_rank = <int32_t *> calloc(room + 1, sizeof(int32_t))
         k = 0
@@ -372,7 +371,7 @@ cdef class Weak:
         node.split.gain -= least
 
     cdef void flag(self, const Node *node, Level *levels, char *left) noexcept nogil:
-        """Which codes go left. Those that the node does not have go where more weight goes, of numbers in their order."""
+        """Which codes go left, and last, where more weight goes: there go codes that the node does not have."""
         cdef Py_ssize_t j = node.split.column, n_bins = self.bin_start[j + 1] - self.bin_start[j] - 1, b, m, k
         cdef const Bin *bins = node.bins + self.bin_start[j]
         cdef double heavy = 0
@@ -380,12 +379,14 @@ cdef class Weak:
             for b in range(n_bins):
                 left[b] = b <= node.split.cut
                 heavy += bins[b].w if left[b] else 0
-            left[n_bins] = node.split.missing_left if bins[n_bins].n else 2 * heavy >= node.whole.w
+            heavy += bins[n_bins].w if node.split.missing_left else 0
+            left[n_bins + 1] = 2 * heavy >= node.whole.w
+            left[n_bins] = node.split.missing_left if bins[n_bins].n else left[n_bins + 1]
             return
         m = self.order_levels(j, node, levels)
         for k in range(node.split.cut):
             heavy += bins[levels[k].bin].w
-        memset(left, 2 * heavy >= node.whole.w, n_bins + 1)
+        memset(left, 2 * heavy >= node.whole.w, n_bins + 2)
         for k in range(m):
             left[levels[k].bin] = k < node.split.cut
 
@@ -398,15 +399,15 @@ cdef class Weak:
         tuple
             rows, start : lists of rows of the nodes 1, 2, ..., the sample's first, then the others';
             parent, is_left, column : of these nodes; the column is that of the parent's split;
-            flag_start, flags : which codes go left in the split of each node's parent.
+            flag_start, flags : which codes go left in the split of each node's parent, and where new levels go.
         """
-        cdef Py_ssize_t most = 2 * max_leaves - 1, n_nodes = 1, n_leaves = 1, k, best, n_flags = 0, m, at
+        cdef Py_ssize_t most = 2 * max_leaves - 1, n_nodes = 1, n_leaves = 1, k, best, n_flags = 0
         cdef Py_ssize_t n_some = sample.shape[0], n_others = others.shape[0]
         cdef Node *nodes = <Node *> calloc(most, sizeof(Node))
         cdef Level *levels = <Level *> malloc((self.n_bins_all + 1) * sizeof(Level))
         cdef int32_t *rows = <int32_t *> malloc((2 * self.n + 2) * sizeof(int32_t))
         cdef int32_t *scratch = rows + self.n + 1 if rows != NULL else NULL
-        cdef char *flags = <char *> malloc(max_leaves * <size_t> (self.n_bins_all + 1))
+        cdef char *flags = <char *> malloc(max_leaves * <size_t> (self.n_bins_all + 2))
         try:
             if nodes == NULL or levels == NULL or rows == NULL or flags == NULL:
                 raise MemoryError
@@ -429,7 +430,7 @@ cdef class Weak:
                     break
                 self.make_children(nodes, best, n_nodes, rows, scratch, levels, flags + n_flags)
                 nodes[best].flags = n_flags
-                n_flags += self.bin_start[nodes[best].split.column + 1] - self.bin_start[nodes[best].split.column]
+                n_flags += self.n_flags(nodes[best].split.column)
                 self.open_children(nodes, best, n_nodes, rows, s, w, air)
                 for k in range(n_nodes, n_nodes + 2):
                     with nogil:
@@ -526,6 +527,22 @@ cdef class Weak:
         """Of the bins of a column of numbers, the highest rank in each."""
         cdef Py_ssize_t first = self.bin_start[column], k, m = self.bin_start[column + 1] - first - 1
         return [self.last_rank[first + k] for k in range(m)]
+
+    def rows_with(self, Py_ssize_t column, const unsigned char[::1] passes):
+        """Which rows have a code that passes, as an array of bool."""
+        cdef const uint16_t *codes = self.codes + column * self.n
+        cdef Py_ssize_t i
+        if passes.shape[0] != self.n_codes(column):
+            raise ValueError("there must be a flag for every code")
+        out = np.empty(self.n, dtype=np.bool_)
+        cdef unsigned char[::1] holds = out.view(np.uint8)
+        for i in range(self.n):
+            holds[i] = passes[codes[i]] != 0
+        return out
+
+    cdef Py_ssize_t n_flags(self, Py_ssize_t column) noexcept nogil:
+        """Of a split: one a code, that of missing values is the last, and one for what no code is of."""
+        return self.bin_start[column + 1] - self.bin_start[column] + 1
 
     def n_codes(self, Py_ssize_t column):
         """Codes of a column, that of missing values included."""

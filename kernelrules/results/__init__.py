@@ -1,8 +1,9 @@
 """What fits return: frozen dataclasses of arrays. Everything after a fit is a function of one of these.
 
-One file a family: certificate.py, bounds.py, erm.py, graph.py, prune.py, ridge.py, rules.py, svm.py, tree.py.
+One file a family: additive.py, certificate.py, bounds.py, erm.py, graph.py, prune.py, ridge.py, rules.py, svm.py, tree.py.
 """
 
+from kernelrules.results.additive import AdditiveRules, LinearTerm
 from kernelrules.results.bounds import Bound, Estimate
 from kernelrules.results.certificate import Certificate
 from kernelrules.results.erm import ErmFit
@@ -14,6 +15,7 @@ from kernelrules.results.svm import CalibratedSVM, Slacks, SVMModel, TuneResult
 from kernelrules.results.tree import Surrogates, Tree
 
 __all__ = [
+    "AdditiveRules",
     "Bound",
     "CalibratedSVM",
     "Certificate",
@@ -22,6 +24,7 @@ __all__ = [
     "ErmFit",
     "Estimate",
     "GraphFit",
+    "LinearTerm",
     "Posterior",
     "PruneCV",
     "PrunePath",
