@@ -4,8 +4,9 @@
     squared   ℓ = (y - f)² / 2                logistic   ℓ = log(1 + e^f) - y f,  y 0 or 1
 
 Newton's steps outside: ℓ becomes a weighted square, the same for the squared loss. Inside, coordinate descent over a
-working set, with the intercept at its best after every step: it is a scalar beside the residuals, so a step costs the
-rows of its list. The dual point is the residual, scaled until no column exceeds λ; the gap certifies each solution.
+working set, with the intercept at its best after every step: by the matrix of the set's products where it is small, else
+by residuals, with the intercept as a scalar beside them, so that a step costs the rows of its list. The dual point is
+the residual, scaled until no column exceeds λ; the gap certifies each solution.
 
 A column is looked at only if its last gradient, and how far the residuals have moved since, allow it to exceed λ.
 
@@ -24,12 +25,16 @@ cdef enum:
     LOGISTIC = 1
     BUDGET = 50000000       # rows of lists gone through between two breaths
     MOST_EPOCHS = 2000      # of coordinate descent in a Newton step
+    SMALL = 256             # columns of a working set whose matrix is made
+    LOGS = 512              # numbers between 1 and 2 whose product is no infinity
     MOST_HALVINGS = 30
     FEW = 20                # columns that may always join the working set
     PATIENCE = 6            # steps without a smaller gap: rounding is all that is left
 
 cdef double LEAST_CURVATURE = 1e-6      # of the logistic loss, where it is almost flat
+cdef double FLAT = 1e-12                # share of its curvature that a column which is the same everywhere may have
 cdef double INNER = 0.1                 # coordinate descent stops where gains are this share of the gap, squared
+cdef double QUICK = 30                  # times the tolerance: closer than this, the gap is computed as it is
 cdef double SAME = 1e-14                # relative size of what is rounding
 
 
@@ -94,8 +99,10 @@ cdef class Solver:
 
     cdef Py_ssize_t n, n_terms, room, n_index, index_room, n_working, n_active, work_done
     cdef int loss
+    cdef bint even                      # whether all weights that are not 0 are the same
     cdef bint current                   # whether r, s and risk are those of f
     cdef double intercept, start, drift, risk
+    cdef double entropies               # at most the dual objective of the logistic loss, before scaling
     cdef readonly double largest        # |gradient| of the columns that may exceed λ, when they were last looked at
     cdef uint64_t all_keys
     cdef double *memory
@@ -120,16 +127,18 @@ cdef class Solver:
     cdef double *slope                  # Σ v c
     cdef double *curvature              # Σ v c²
     cdef double *sorted
+    cdef double *matrix                 # SMALL lines and columns
+    cdef double *dense                  # v·c of one column, otherwise 0
     cdef Py_ssize_t *working
     cdef set known
 
     def __cinit__(self, const double[::1] y, const double[::1] weights, bint logistic, const uint64_t[::1] keys):
         cdef Py_ssize_t n = y.shape[0], i
-        cdef double share = 0
+        cdef double share = 0, heaviest = 0
         self.n, self.loss, self.known = n, LOGISTIC if logistic else SQUARED, set()
         if weights.shape[0] != n or keys.shape[0] != n or n == 0:
             raise ValueError("targets, weights and keys differ in length")
-        self.memory = <double *> calloc(10 * n, sizeof(double))
+        self.memory = <double *> calloc(11 * n, sizeof(double))
         self.keys = <uint64_t *> malloc(n * sizeof(uint64_t))
         self.mark = <char *> calloc(n, 1)
         if self.memory == NULL or self.keys == NULL or self.mark == NULL:
@@ -137,12 +146,18 @@ cdef class Solver:
         self.w, self.y, self.f = self.memory, self.memory + n, self.memory + 2 * n
         self.base, self.r, self.s = self.memory + 3 * n, self.memory + 4 * n, self.memory + 5 * n
         self.s_before, self.u = self.memory + 6 * n, self.memory + 7 * n
-        self.v, self.d = self.memory + 8 * n, self.memory + 9 * n
+        self.v, self.d, self.dense = self.memory + 8 * n, self.memory + 9 * n, self.memory + 10 * n
+        self.matrix = <double *> malloc(SMALL * SMALL * sizeof(double))
+        if self.matrix == NULL:
+            raise MemoryError
         for i in range(n):
             self.w[i], self.y[i], self.keys[i] = weights[i], y[i], keys[i]
+            heaviest = fmax(heaviest, weights[i])
             share += weights[i] * y[i]
             self.all_keys += keys[i]
-        self.start = share
+        self.start, self.even = share, True
+        for i in range(n):
+            self.even = self.even and (weights[i] == 0 or weights[i] == heaviest)
         if logistic:
             if not 0 < share < 1:
                 raise ValueError("the logistic loss needs rows of both classes")
@@ -155,7 +170,7 @@ cdef class Solver:
             for j in range(self.n_terms):
                 free(self.terms[j].value)
         for block in (<size_t> self.memory, <size_t> self.keys, <size_t> self.mark, <size_t> self.terms,
-                      <size_t> self.index, <size_t> self.beta, <size_t> self.working):
+                      <size_t> self.index, <size_t> self.beta, <size_t> self.working, <size_t> self.matrix):
             free(<void *> <size_t> block)
 
     def restart(self):
@@ -356,7 +371,8 @@ cdef class Solver:
         residuals of one are made smaller, which keeps them between y - 1 and y.
         """
         cdef Py_ssize_t i
-        cdef double risk = 0, rise = 0, fall = 0, p, e, up, down
+        cdef double heaviest = 0
+        cdef double risk = 0, rise = 0, fall = 0, along = 0, factors = 1, p, e, up, down
         if self.loss == SQUARED:
             for i in range(self.n):
                 self.r[i] = self.y[i] - self.f[i]
@@ -373,15 +389,25 @@ cdef class Solver:
                 self.r[i] = self.y[i] - p
                 if self.y[i] > 0.5 and self.f[i] > 0:
                     self.r[i] = e / (1 + e)             # 1 - p, without cancellation
-                risk += self.w[i] * (fmax(self.f[i], 0) - self.y[i] * self.f[i] + log1p(e))
+                risk += self.w[i] * (fmax(self.f[i], 0) - self.y[i] * self.f[i])
+                along += self.w[i] * self.r[i] * self.f[i]
+                if self.even:                           # one logarithm for many rows
+                    factors *= 1 + e
+                    if i % LOGS == 0:
+                        risk += self.w[i] * log(factors)
+                        factors = 1
+                    heaviest = self.w[i]
+                else:
+                    risk += self.w[i] * log1p(e)
                 if self.y[i] > 0.5:
                     rise += self.w[i] * self.r[i]
                 else:
                     fall -= self.w[i] * self.r[i]
+            risk += heaviest * log(factors)
             up, down = fmin(1, fall / rise) if rise > 0 else 0, fmin(1, rise / fall) if fall > 0 else 0
             for i in range(self.n):
                 self.s[i] = self.w[i] * self.r[i] * (up if self.y[i] > 0.5 else down)
-            self.risk = risk
+            self.risk, self.entropies = risk, fmin(up, down) * (risk + along)
         rise = fall = 0
         for i in range(self.n):
             e = self.s[i] - self.s_before[i]
@@ -409,6 +435,15 @@ cdef class Solver:
             if self.w[i] > 0:
                 total += self.w[i] * entropy(fmin(fmax(self.y[i] - scale * self.s[i] / self.w[i], 0), 1))
         return total
+
+    cdef double quick_dual(self, double lam) noexcept nogil:
+        """A lower bound of the dual objective: of the logistic loss without logarithms.
+
+        Entropies are concave in the scale, and 0 where it is 0: scaled by c, they are at least c times as large.
+        """
+        if self.loss == SQUARED:
+            return self.dual(lam, self.largest)
+        return self.entropies * (1 if self.largest <= lam else lam / self.largest)
 
     # ---- gradients --------------------------------------------------------------------------------------------------
 
@@ -484,7 +519,7 @@ cdef class Solver:
         cdef const int32_t *rows = self.index + term.start
         cdef double slope = self.slope[j], bend = self.curvature[j] - slope * slope / total, change, here
         cdef Py_ssize_t k
-        if bend <= 1e-12 * self.curvature[j]:
+        if bend <= FLAT * self.curvature[j]:
             return 0                            # the same for all rows that count
         here = self.correlation(j, self.u) - shift[0] * slope
         change = shrunk(bend * self.beta[j] + here, lam) / bend - self.beta[j]
@@ -527,12 +562,83 @@ cdef class Solver:
                 everything = False
         return shift
 
+    cdef void make_matrix(self, double total) noexcept nogil:
+        """Products of the working set's columns, centred; columns with many rows are spread, the others look them up."""
+        cdef Py_ssize_t m = self.n_working, a, b, i, j, k
+        cdef const Term *term
+        cdef const int32_t *rows
+        cdef double found
+        for a in range(m):
+            j = self.working[a]
+            term, rows = &self.terms[j], self.index + self.terms[j].start
+            for i in range(term.size):
+                if term.value != NULL:
+                    self.dense[i] = self.v[i] * term.value[i]
+                else:
+                    self.dense[rows[i]] = self.v[rows[i]] * term.sign
+            for b in range(m):
+                k = self.working[b]
+                if a == b:
+                    self.matrix[a * SMALL + a] = self.curvature[j] - self.slope[j] * self.slope[j] / total
+                elif self.terms[k].size < term.size or (self.terms[k].size == term.size and b > a):
+                    found = self.correlation(k, self.dense) - self.slope[j] * self.slope[k] / total
+                    self.matrix[a * SMALL + b] = self.matrix[b * SMALL + a] = found
+            for i in range(term.size):
+                self.dense[i if term.value != NULL else rows[i]] = 0
+
+    cdef double descend_by_matrix(self, double lam, double total, double enough) noexcept nogil:
+        """What `descend` does, where the working set is small."""
+        cdef Py_ssize_t m = self.n_working, a, b, j, epoch, i
+        cdef double shift = 0, gained, bend, change
+        cdef double *gradient = self.sorted
+        cdef const double *line
+        cdef const int32_t *rows
+        self.make_matrix(total)
+        for i in range(self.n):
+            shift += self.u[i]
+        shift /= total
+        for a in range(m):
+            gradient[a] = self.correlation(self.working[a], self.u) - shift * self.slope[self.working[a]]
+        for epoch in range(MOST_EPOCHS):
+            gained = 0
+            for a in range(m):
+                j, line = self.working[a], self.matrix + a * SMALL
+                bend = line[a]
+                if bend <= FLAT * self.curvature[j]:
+                    continue
+                change = shrunk(bend * self.beta[j] + gradient[a], lam) / bend - self.beta[j]
+                if change == 0:
+                    continue
+                self.beta[j] += change
+                gained += bend * change * change
+                for b in range(m):
+                    gradient[b] -= change * line[b]
+            if gained <= enough:
+                break
+        for a in range(m):
+            j = self.working[a]
+            change = self.beta[j] - self.old[j]
+            if change == 0:
+                continue
+            shift -= change * self.slope[j] / total
+            if self.terms[j].value != NULL:
+                for i in range(self.n):
+                    self.d[i] += change * self.terms[j].value[i]
+            else:
+                rows, change = self.index + self.terms[j].start, change * self.terms[j].sign
+                for i in range(self.terms[j].size):
+                    self.d[rows[i]] += change
+        return shift
+
     cdef bint step(self, double lam, double total, double enough) noexcept nogil:
         """A Newton step, halved until the objective falls; False where rounding leaves none."""
         cdef double before = self.risk + lam * self.norm(), size = 1, intercept = self.intercept, shift, after
         cdef Py_ssize_t i, k, j, halving
         memcpy(self.base, self.f, self.n * sizeof(double))
-        shift = self.descend(lam, total, enough)
+        if self.n_working <= SMALL:
+            shift = self.descend_by_matrix(lam, total, enough)
+        else:
+            shift = self.descend(lam, total, enough)
         for k in range(self.n_working):
             j = self.working[k]
             self.sorted[k] = self.beta[j] - self.old[j]
@@ -582,7 +688,9 @@ cdef class Solver:
             with nogil:
                 self.work_done = 0
                 self.look(lam)
-                primal, dual = self.risk + lam * self.norm(), self.dual(lam, self.largest)
+                primal, dual = self.risk + lam * self.norm(), self.quick_dual(lam)
+                if primal - dual > tol and primal - dual < QUICK * tol or steps == max_steps or not going:
+                    dual = fmax(dual, self.dual(lam, self.largest))
                 idle = 0 if primal - dual < least else idle + 1
                 least = fmin(least, primal - dual)
                 if primal - dual <= tol or steps == max_steps or not going or idle == PATIENCE:

@@ -270,7 +270,9 @@ class _Trees:
             if settings.subsample < 1:
                 size = max(int(settings.subsample * len(sample)), 1)
                 sample = np.sort(self._rng.choice(sample, size, replace=False, shuffle=False))
-        others = np.setdiff1d(np.arange(n, dtype=np.int32), sample, assume_unique=True)
+        out = np.ones(n, dtype=bool)
+        out[sample] = False
+        others = np.flatnonzero(out).astype(np.int32)
         residuals = self._solver.residuals()
         rows, start, *tree = self._table.weak.grow(
             residuals, self._weights, sample, others, n_leaves, settings.max_depth, settings.min_leaf, air
