@@ -41,33 +41,26 @@ def threshold(Ranked ranked, Py_ssize_t column, Py_ssize_t rank):
 cdef void scan_numbers(const Columns *columns, Py_ssize_t j, const double *s, double total, double *best, int64_t *cut,
                        int64_t *with_missing) noexcept nogil:
     """The rank that x may have at most, and whether a missing value counts as well."""
-    cdef Py_ssize_t start = columns.start[j], known = columns.known[j], k
-    cdef uint32_t usual = columns.usual[j], rank
-    cdef double listed = 0, absent = 0, below = 0, rest
+    cdef Py_ssize_t start = columns.start[j], known = columns.known[j], usual = columns.usual[j], k, rank, before = -1
+    cdef double listed = 0, absent = 0, below = 0
     cdef bint passed = False, some_missing = columns.size[j] > known
     for k in range(known, columns.size[j]):
         absent += s[columns.row[start + k]]
     for k in range(known):
         listed += s[columns.row[start + k]]
-    rest = total - listed - absent
     best[0], cut[0], with_missing[0] = 0, -1, 0
     for k in range(known + 1):
-        rank = columns.tag[start + k] // 2 if k < known else 0xFFFFFFFF
-        if not passed and rank > usual:
-            if k > 0:
-                keep_better(below, absent, some_missing, columns.tag[start + k - 1] // 2, best, cut, with_missing)
-            below += rest
-            passed = True
-            if rank > usual + 1 or k == known:
-                keep_better(below, absent, some_missing, usual, best, cut, with_missing)
-            if k == known:
-                return
-        if k == known:
-            keep_better(below, absent, some_missing, columns.tag[start + k - 1] // 2, best, cut, with_missing)
-            return
-        if k > 0 and rank != columns.tag[start + k - 1] // 2:
-            keep_better(below, absent, some_missing, rank - 1, best, cut, with_missing)
-        below += s[columns.row[start + k]]
+        rank = columns.tag[start + k] // 2 if k < known else columns.n_ranks[j]
+        if not passed and rank > usual:         # the rows without an entry come between
+            if before >= 0:
+                keep_better(below, absent, some_missing, before, best, cut, with_missing)
+            below += total - listed - absent
+            passed, before = True, usual
+        if before >= 0 and rank != before:
+            keep_better(below, absent, some_missing, before, best, cut, with_missing)
+        if k < known:
+            below += s[columns.row[start + k]]
+            before = rank
 
 
 cdef inline void keep_better(double below, double absent, bint some_missing, int64_t rank, double *best, int64_t *cut,
