@@ -24,9 +24,9 @@ cdef enum:
     SQUARED = 0
     LOGISTIC = 1
     BUDGET = 50000000       # rows of lists gone through between two breaths
-    MOST_EPOCHS = 2000      # of coordinate descent in a Newton step
+    MOST_EPOCHS = 500       # of coordinate descent in a Newton step
     POLISH = 4              # epochs between two steps straight to the minimum
-    SMALL = 256             # columns of a working set whose matrix is made
+    SMALL = 1024            # columns of a working set whose matrix is made
     MOST_HALVINGS = 30
     FEW = 20                # columns that may always join the working set
     PATIENCE = 6            # steps without a smaller gap or objective: rounding is all that is left
@@ -36,6 +36,7 @@ cdef double MANY = 1e300                # products of factors up to 2 are not la
 cdef double ALIKE = 1e-9                # share of its curvature that a column has apart from the others, at least
 cdef double FLAT = 1e-12                # share of its curvature that a column which is the same everywhere may have
 cdef double INNER = 1e-3                # coordinate descent stops where gains are this share of the gap, squared
+cdef double ROUGHER = 1e4               # times that, where the set is large and epochs are dear
 cdef double QUICK = 30                  # times the tolerance: closer than this, the gap is computed as it is
 cdef double SAME = 1e-14                # relative size of what is rounding
 
@@ -105,6 +106,7 @@ cdef class Solver:
     cdef bint current                   # whether r, s and risk are those of f
     cdef double intercept, start, drift, risk
     cdef double entropies               # at most the dual objective of the logistic loss, before scaling
+    cdef public Py_ssize_t small        # columns of a working set that is solved by its matrix, at most
     cdef readonly double largest        # |gradient| of the columns that may exceed λ, when they were last looked at
     cdef uint64_t all_keys
     cdef double *memory
@@ -129,8 +131,9 @@ cdef class Solver:
     cdef double *slope                  # Σ v c
     cdef double *curvature              # Σ v c²
     cdef double *sorted
-    cdef double *matrix                 # SMALL lines and columns; a factor of it; a line
-    cdef Py_ssize_t places[SMALL]
+    cdef double *matrix                 # of the working set; a factor of it; a line
+    cdef Py_ssize_t matrix_room
+    cdef Py_ssize_t *places
     cdef double *dense                  # v·c of one column, otherwise 0
     cdef Py_ssize_t *working
     cdef set known
@@ -150,9 +153,7 @@ cdef class Solver:
         self.base, self.r, self.s = self.memory + 3 * n, self.memory + 4 * n, self.memory + 5 * n
         self.s_before, self.u = self.memory + 6 * n, self.memory + 7 * n
         self.v, self.d, self.dense = self.memory + 8 * n, self.memory + 9 * n, self.memory + 10 * n
-        self.matrix = <double *> malloc((2 * SMALL + 1) * SMALL * sizeof(double))
-        if self.matrix == NULL:
-            raise MemoryError
+        self.small = SMALL
         for i in range(n):
             self.w[i], self.y[i], self.keys[i] = weights[i], y[i], keys[i]
             heaviest = fmax(heaviest, weights[i])
@@ -173,7 +174,8 @@ cdef class Solver:
             for j in range(self.n_terms):
                 free(self.terms[j].value)
         for block in (<size_t> self.memory, <size_t> self.keys, <size_t> self.mark, <size_t> self.terms,
-                      <size_t> self.index, <size_t> self.beta, <size_t> self.working, <size_t> self.matrix):
+                      <size_t> self.index, <size_t> self.beta, <size_t> self.working, <size_t> self.matrix,
+                      <size_t> self.places):
             free(<void *> <size_t> block)
 
     def restart(self):
@@ -565,6 +567,18 @@ cdef class Solver:
                 everything = False
         return shift
 
+    cdef bint has_matrix(self) noexcept nogil:
+        """Whether there is memory for the matrix of the working set."""
+        cdef Py_ssize_t m = self.n_working
+        if m > self.matrix_room:
+            m = min(2 * m, max(m, self.small))
+            free(self.matrix)
+            free(self.places)
+            self.matrix = <double *> malloc((2 * m + 1) * m * sizeof(double))
+            self.places = <Py_ssize_t *> malloc(m * sizeof(Py_ssize_t))
+            self.matrix_room = m if self.matrix != NULL and self.places != NULL else 0
+        return self.matrix_room > 0
+
     cdef void make_matrix(self, double total) noexcept nogil:
         """Products of the working set's columns, centred; columns with many rows are spread, the others look them up."""
         cdef Py_ssize_t m = self.n_working, a, b, i, j, k
@@ -582,10 +596,10 @@ cdef class Solver:
             for b in range(m):
                 k = self.working[b]
                 if a == b:
-                    self.matrix[a * SMALL + a] = self.curvature[j] - self.slope[j] * self.slope[j] / total
+                    self.matrix[a * m + a] = self.curvature[j] - self.slope[j] * self.slope[j] / total
                 elif self.terms[k].size < term.size or (self.terms[k].size == term.size and b > a):
                     found = self.correlation(k, self.dense) - self.slope[j] * self.slope[k] / total
-                    self.matrix[a * SMALL + b] = self.matrix[b * SMALL + a] = found
+                    self.matrix[a * m + b] = self.matrix[b * m + a] = found
             for i in range(term.size):
                 self.dense[i if term.value != NULL else rows[i]] = 0
 
@@ -594,10 +608,10 @@ cdef class Solver:
 
         Coordinate descent is slow where columns are much alike; a factor L Lᵀ of their part of the matrix is not.
         """
-        cdef Py_ssize_t n_some = 0, a, b, c, stopped = -1
+        cdef Py_ssize_t m = self.n_working, n_some = 0, a, b, c, stopped = -1
         cdef Py_ssize_t *some = self.places
-        cdef double *factor = self.matrix + SMALL * SMALL
-        cdef double *step = factor + SMALL * SMALL
+        cdef double *factor = self.matrix + m * m
+        cdef double *step = factor + m * m
         cdef double total, size = 1
         for a in range(self.n_working):
             if self.beta[self.working[a]] != 0:
@@ -606,22 +620,22 @@ cdef class Solver:
         for a in range(n_some):
             step[a] = gradient[some[a]] - (lam if self.beta[self.working[some[a]]] > 0 else -lam)
             for b in range(a + 1):
-                total = self.matrix[some[a] * SMALL + some[b]]
+                total = self.matrix[some[a] * m + some[b]]
                 for c in range(b):
-                    total -= factor[a * SMALL + c] * factor[b * SMALL + c]
+                    total -= factor[a * m + c] * factor[b * m + c]
                 if b < a:
-                    factor[a * SMALL + b] = total / factor[b * SMALL + b] if factor[b * SMALL + b] > 0 else 0
+                    factor[a * m + b] = total / factor[b * m + b] if factor[b * m + b] > 0 else 0
                 else:                           # a column that the others make up stays where it is
-                    factor[a * SMALL + a] = (
-                        sqrt(total) if total > ALIKE * self.matrix[some[a] * SMALL + some[a]] else 0)
+                    factor[a * m + a] = (
+                        sqrt(total) if total > ALIKE * self.matrix[some[a] * m + some[a]] else 0)
         for a in range(n_some):
             for c in range(a):
-                step[a] -= factor[a * SMALL + c] * step[c]
-            step[a] = step[a] / factor[a * SMALL + a] if factor[a * SMALL + a] > 0 else 0
+                step[a] -= factor[a * m + c] * step[c]
+            step[a] = step[a] / factor[a * m + a] if factor[a * m + a] > 0 else 0
         for a in range(n_some - 1, -1, -1):
             for c in range(a + 1, n_some):
-                step[a] -= factor[c * SMALL + a] * step[c]
-            step[a] = step[a] / factor[a * SMALL + a] if factor[a * SMALL + a] > 0 else 0
+                step[a] -= factor[c * m + a] * step[c]
+            step[a] = step[a] / factor[a * m + a] if factor[a * m + a] > 0 else 0
         for a in range(n_some):
             total = self.beta[self.working[some[a]]]
             if (total + step[a] > 0) != (total > 0) and -total / step[a] < size:
@@ -630,7 +644,7 @@ cdef class Solver:
             total = size * step[a] if a != stopped else -self.beta[self.working[some[a]]]
             self.beta[self.working[some[a]]] += total
             for b in range(self.n_working):
-                gradient[b] -= total * self.matrix[some[a] * SMALL + b]
+                gradient[b] -= total * self.matrix[some[a] * m + b]
 
     cdef double descend_by_matrix(self, double lam, double total, double enough) noexcept nogil:
         """What `descend` does, where the working set is small."""
@@ -648,7 +662,7 @@ cdef class Solver:
         for epoch in range(MOST_EPOCHS):
             gained = 0
             for a in range(m):
-                j, line = self.working[a], self.matrix + a * SMALL
+                j, line = self.working[a], self.matrix + a * m
                 bend = line[a]
                 if bend <= FLAT * self.curvature[j]:
                     continue
@@ -683,10 +697,10 @@ cdef class Solver:
         cdef double before = self.risk + lam * self.norm(), size = 1, intercept = self.intercept, shift, after
         cdef Py_ssize_t i, k, j, halving
         memcpy(self.base, self.f, self.n * sizeof(double))
-        if self.n_working <= SMALL:
+        if self.n_working <= self.small and self.has_matrix():
             shift = self.descend_by_matrix(lam, total, enough)
         else:
-            shift = self.descend(lam, total, enough)
+            shift = self.descend(lam, total, ROUGHER * enough)
         for k in range(self.n_working):
             j = self.working[k]
             self.sorted[k] = self.beta[j] - self.old[j]

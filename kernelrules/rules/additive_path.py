@@ -28,6 +28,7 @@ _MOST_ROUNDS = 200  # of looking for stumps, at one λ
 _STUMPS_A_ROUND = 10
 _MOST_STEPS = 100  # of Newton's, at one λ
 _MOST_LEAVES = 64
+_STRIDE = 1.3  # ratio of one λ to the next, on the way to the first that was asked for
 _LOOSE = 10.0  # times the tolerance, while rules are still being found
 
 
@@ -125,14 +126,23 @@ def run(
     solver, finder = _start(table, y, weights, settings, rng)
     tolerance = settings.tol * solver.certificate(0.0, np.inf)[0]
     path = Path(tolerance, finder)
+    top = max(finder.look(0.0, air), solver.largest_gradient())
     if settings.max_depth == 1:
+        for lam in _on_the_way(top, lams[0]):
+            solver.solve(lam, _LOOSE * tolerance, _MOST_STEPS, air)
+            finder.look(lam, air)
         _solve_with_stumps(path, lams, solver, finder, settings, air, wanted)
     else:
-        finder.look(0.0, air)
-        _find_rules(lams, solver, finder, tolerance, settings, air)
+        _find_rules(np.concatenate([_on_the_way(top, lams[0]), lams]), solver, finder, tolerance, settings, air)
         _solve_again(path, lams, solver, settings, air, wanted)
     path.n_columns = solver.n_columns
     return path
+
+
+def _on_the_way(top: float, first: float) -> np.ndarray:
+    """Larger λ than those asked for, where these begin far down: solutions and rules are found more easily step by step."""
+    n = int(np.ceil(np.log(top / first) / np.log(_STRIDE))) - 1 if 0 < first < top else 0
+    return np.geomspace(top, first, n + 2)[1:-1] if n > 0 else np.zeros(0)
 
 
 def top_lam(
