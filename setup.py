@@ -71,6 +71,8 @@ MODULES = [
     "core.match",
     "core.rule_tree",
     "core.simplify",
+    "core.terms",
+    "core.descent",
     "core.coordinate",
     "core.weak",
     "core.score",

@@ -118,7 +118,7 @@ def test_a_rule_comes_in_once():
 def test_only_rules_above_the_limit_come_in():
     y = np.array([1.0, 1.0, 0.0, 0.0])
     H = np.array([[1, 1], [1, 0], [0, 1], [0, 0]], dtype=float)
-    solver, added = solver_of(H, y, np.full(4, 0.25), False, above=0.2)
+    _, added = solver_of(H, y, np.full(4, 0.25), False, above=0.2)
     assert added.tolist() == [0]  # Σ w r h is 0.25, and 0
 
 
@@ -174,9 +174,7 @@ def test_stumps_of_sparse_columns_are_those_of_dense_ones():
         found = np.empty(6), np.empty(6, dtype=np.int64), np.empty(6, dtype=np.int64)
         best_stumps(ranked, s, *found)
         both.append([threshold(ranked, j, found[1][j]) for j in range(6)])
-        np.testing.assert_allclose(
-            np.abs(found[0]), [oracle.best_stump(X[:, j], 0, s) for j in range(6)], atol=1e-12
-        )
+        np.testing.assert_allclose(np.abs(found[0]), [oracle.best_stump(X[:, j], 0, s) for j in range(6)], atol=1e-12)
     assert both[0] == both[1]
 
 
@@ -192,7 +190,7 @@ def test_trees_split_best_first(table, max_leaves, max_depth, min_rows):
     sample = np.sort(rng.choice(n, max(1, 2 * n // 3), replace=False)).astype(np.int32)
     others = np.setdiff1d(np.arange(n), sample).astype(np.int32)
     weak = Weak(ranked_dense(X, n_levels, 1))
-    rows, start, parent, is_left, column, _, _ = weak.grow(s, w, sample, others, max_leaves, max_depth, min_rows)
+    rows, start, parent, is_left, *_ = weak.grow(s, w, sample, others, max_leaves, max_depth, min_rows)
     nodes = {-1: np.arange(n)}
     depth, open_gain = {-1: 0}, {-1: oracle.best_gain(X, n_levels, sample, s, w, min_rows)}
     if max_depth < 1 or len(sample) < 2:
@@ -242,6 +240,6 @@ def test_bad_shapes_are_refused(logistic):
         best_stumps(ranked, np.zeros(2), np.empty(1), np.empty(1, dtype=np.int64), np.empty(1, dtype=np.int64))
     with pytest.raises(ValueError, match="flag"):
         stump_rows(ranked, 0, np.zeros(5, dtype=np.uint8))
+    none = np.empty(0, dtype=np.int32)
     with pytest.raises(ValueError, match="shapes"):
-        none = np.empty(0, dtype=np.int32)
         Weak(ranked).grow(np.zeros(3), np.ones(3), none, np.arange(3, dtype=np.int32), 2, 1, 1)

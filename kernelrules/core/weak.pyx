@@ -1,6 +1,6 @@
 """Weak learners: rules whose rows have the residuals' largest sums.
 
-    best_stumps    for every column the test x ≤ t, or x in a set of levels, with the largest |Σ s| over its rows: exactly
+    best_stumps    for every column the test x ≤ t, or x in a set of levels, with the largest |Σ s| of its rows
     Weak.grow      a small tree by squared error, best split first; every node but the root is a rule
 
 Both read columns as ranks (ranked.pyx). A stump costs the entries of its column once. Trees read codes of at most
@@ -11,7 +11,7 @@ Invariant: one thread, sums in the order of rows: the bits depend on the data al
 """
 
 from libc.math cimport INFINITY, fabs
-from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t
+from libc.stdint cimport int32_t, int64_t, uint16_t
 from libc.stdlib cimport calloc, free, malloc, qsort
 from libc.string cimport memcpy, memset
 
@@ -71,7 +71,8 @@ cdef inline void keep_better(double below, double absent, bint some_missing, int
         best[0], cut[0], with_missing[0] = below + absent, rank, 1
 
 
-cdef void sums_of_levels(const Columns *columns, Py_ssize_t j, const double *s, double total, double *sums) noexcept nogil:
+cdef void sums_of_levels(const Columns *columns, Py_ssize_t j, const double *s, double total,
+                         double *sums) noexcept nogil:
     """Of each level, and last of missing values."""
     cdef Py_ssize_t start = columns.start[j], n_levels = columns.n_ranks[j], k, level
     cdef double rest = total

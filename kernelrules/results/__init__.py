@@ -1,6 +1,7 @@
 """What fits return: frozen dataclasses of arrays. Everything after a fit is a function of one of these.
 
-One file a family: additive.py, certificate.py, bounds.py, erm.py, graph.py, prune.py, ridge.py, rules.py, svm.py, tree.py.
+One file a family: additive.py, certificate.py, bounds.py, erm.py, graph.py, prune.py, ridge.py, rules.py, svm.py and
+tree.py.
 """
 
 from kernelrules.results.additive import AdditiveRules, LinearTerm

@@ -80,7 +80,7 @@ class AdditiveRules:
     n_tried : int
         Rules that were found on the way, with a weight or without.
     classes : ndarray or None
-        In ascending order; None for regression. One score is positive for classes[1], score k of several for classes[k].
+        In ascending order; None for regression. A single score is positive for classes[1], score k for classes[k].
     feature_names, class_names, levels, n_features, missing, missing_seen, columns, n_train
         As in `RuleList`.
     """

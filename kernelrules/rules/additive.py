@@ -42,7 +42,7 @@ def additive(
     *,
     loss: str = "logistic",
     max_depth: int = 3,
-    mean_leaves: float = 4.0,
+    mean_leaves: float = 6.0,
     trees: int = 2,
     subsample: float = 0.5,
     min_leaf: int = 5,
@@ -138,11 +138,13 @@ def additive(
     >>> from kernelrules import rules
     >>> X = np.random.default_rng(0).normal(size=(500, 3))
     >>> y = 2.0 * (X[:, 0] > 0.5) - 1.0 * (X[:, 1] <= 0) + 0.1 * X[:, 2]
-    >>> model = rules.additive(X, y, loss="squared", max_depth=1, lams=[0.05], folds=None)
+    >>> model = rules.additive(X.round(1), y, loss="squared", max_depth=1, lams=[0.05], folds=None)
     >>> print(model)
-      -1.77  x0 ≤ 0.4962
-    -0.8008  x1 ≤ -0.002541
-      +1.67  ALWAYS
+    -0.8869  x0 ≤ 0.45
+    -0.8294  x0 ≤ 0.55
+    -0.6229  x1 ≤ 0.05
+    -0.2004  x1 ≤ -0.05
+     +1.703  ALWAYS
     >>> bool(model.gap_all[0, 0] <= 1e-4 * y.var() / 2)
     True
     """
@@ -311,7 +313,8 @@ class _Data:
             total = weights.sum()
         if not np.isfinite(total):
             raise ValueError("sample_weight is too large: its sum overflows float64")
-        self.total, self.weights = float(total), weights[self.used] / total
+        self.given = weights[self.used]
+        self.weights = self.given / total
         self._read_targets(y, settings)
         work = parallel.enough_threads(threads, _NANOSECONDS * n * self.n_features)
         if as_sparse:
@@ -545,9 +548,9 @@ class _Told:
 
 
 def _rule(data: _Data, conditions: Any, holds: np.ndarray) -> Rule:
-    weight, n = float(data.weights[holds].sum()), int(holds.sum())
+    weight, n = float(data.given[holds].sum()), int(holds.sum())
     shares = None
     if data.classes is not None:
-        shares = np.bincount(data.codes[holds], data.weights[holds], minlength=len(data.classes)) / weight
+        shares = np.bincount(data.codes[holds], data.given[holds], minlength=len(data.classes)) / weight
     confidence = float(shares.max()) if shares is not None else float("nan")
-    return Rule(conditions, 0.0, weight, confidence, n, weight * data.total, shares)
+    return Rule(conditions, 0.0, weight / float(data.given.sum()), confidence, n, weight, shares)

@@ -140,7 +140,7 @@ def run(
 
 
 def _on_the_way(top: float, first: float) -> np.ndarray:
-    """Larger λ than those asked for, where these begin far down: solutions and rules are found more easily step by step."""
+    """Larger λ than those asked for, where these begin far down: solutions and rules are found step by step."""
     n = int(np.ceil(np.log(top / first) / np.log(_STRIDE))) - 1 if 0 < first < top else 0
     return np.geomspace(top, first, n + 2)[1:-1] if n > 0 else np.zeros(0)
 
