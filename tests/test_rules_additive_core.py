@@ -8,7 +8,7 @@ from oracles import additive as oracle
 
 from kernelrules.core.coordinate import Solver
 from kernelrules.core.ranked import ranked_dense, ranked_sparse
-from kernelrules.core.weak import Weak, best_stumps, level_sums, stump_rows, threshold
+from kernelrules.core.weak import Room, Weak, best_stumps, level_sums, stump_rows, threshold
 
 
 def lists_of(H):
@@ -190,7 +190,7 @@ def test_trees_split_best_first(table, max_leaves, max_depth, min_rows):
     sample = np.sort(rng.choice(n, max(1, 2 * n // 3), replace=False)).astype(np.int32)
     others = np.setdiff1d(np.arange(n), sample).astype(np.int32)
     weak = Weak(ranked_dense(X, n_levels, 1))
-    rows, start, parent, is_left, *_ = weak.grow(s, w, sample, others, max_leaves, max_depth, min_rows)
+    rows, start, parent, is_left, *_ = weak.grow(s, w, sample, others, max_leaves, max_depth, min_rows, Room())
     nodes = {-1: np.arange(n)}
     depth, open_gain = {-1: 0}, {-1: oracle.best_gain(X, n_levels, sample, s, w, min_rows)}
     if max_depth < 1 or len(sample) < 2:
@@ -242,4 +242,4 @@ def test_bad_shapes_are_refused(logistic):
         stump_rows(ranked, 0, np.zeros(5, dtype=np.uint8))
     none = np.empty(0, dtype=np.int32)
     with pytest.raises(ValueError, match="shapes"):
-        Weak(ranked).grow(np.zeros(3), np.ones(3), none, np.arange(3, dtype=np.int32), 2, 1, 1)
+        Weak(ranked).grow(np.zeros(3), np.ones(3), none, np.arange(3, dtype=np.int32), 2, 1, 1, Room())

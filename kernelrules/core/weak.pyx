@@ -205,6 +205,26 @@ cdef inline Bin minus(Bin a, Bin b) noexcept nogil:
     return Bin(a.s - b.s, a.w - b.w, a.n - b.n)
 
 
+cdef class Room:
+    """Memory for the sums of trees, kept from one to the next: of one thread at a time."""
+
+    cdef Bin *bins
+    cdef size_t n
+
+    def __dealloc__(self):
+        free(self.bins)
+
+    cdef int make(self, size_t n) except -1:
+        """For so many."""
+        if n > self.n:
+            free(self.bins)
+            self.bins = <Bin *> malloc(n * sizeof(Bin))
+            self.n = n if self.bins != NULL else 0
+            if self.bins == NULL:
+                raise MemoryError
+        return 0
+
+
 cdef class Weak:
     """Columns as codes, for trees.
 
@@ -385,7 +405,7 @@ cdef class Weak:
             left[levels[k].bin] = k < node.split.cut
 
     def grow(self, const double[::1] s, const double[::1] w, const int32_t[::1] sample, const int32_t[::1] others,
-             Py_ssize_t max_leaves, Py_ssize_t max_depth, Py_ssize_t min_rows, air=None):
+             Py_ssize_t max_leaves, Py_ssize_t max_depth, Py_ssize_t min_rows, Room room, air=None):
         """A tree on the residuals s / w of the sample.
 
         Returns
@@ -407,11 +427,12 @@ cdef class Weak:
                 raise MemoryError
             if s.shape[0] != self.n or w.shape[0] != self.n or n_some + n_others != self.n or n_some == 0:
                 raise ValueError("the shapes of the columns, the residuals and the sample do not agree")
+            room.make(max_leaves * <size_t> self.n_bins_all)
             memcpy(rows, &sample[0], n_some * sizeof(int32_t))
             if n_others:
                 memcpy(rows + n_some, &others[0], n_others * sizeof(int32_t))
             nodes[0].last, nodes[0].other_first, nodes[0].other_last = n_some, n_some, self.n
-            nodes[0].parent, nodes[0].flags = -1, -1
+            nodes[0].parent, nodes[0].flags, nodes[0].bins = -1, -1, room.bins
             self.open_node(nodes, 0, rows, s, w, air)
             self.find_split(&nodes[0], min_rows, levels)
             while n_leaves < max_leaves:
@@ -425,7 +446,7 @@ cdef class Weak:
                 self.make_children(nodes, best, n_nodes, rows, scratch, levels, flags + n_flags)
                 nodes[best].flags = n_flags
                 n_flags += self.n_flags(nodes[best].split.column)
-                self.open_children(nodes, best, n_nodes, rows, s, w, air)
+                self.open_children(nodes, best, n_nodes, rows, room.bins + n_leaves * self.n_bins_all, s, w, air)
                 for k in range(n_nodes, n_nodes + 2):
                     with nogil:
                         self.find_split(&nodes[k], min_rows, levels)
@@ -433,9 +454,6 @@ cdef class Weak:
                 n_leaves += 1
             return self.told(nodes, n_nodes, rows, flags, n_flags, scratch)
         finally:
-            if nodes != NULL:
-                for k in range(most):
-                    free(nodes[k].bins)
             free(nodes)
             free(levels)
             free(rows)
@@ -446,9 +464,6 @@ cdef class Weak:
         """Sums of a node by code."""
         cdef Node *node = &nodes[k]
         cdef Py_ssize_t m = node.last - node.first, first = 0, last, i
-        node.bins = <Bin *> malloc((self.n_bins_all + 1) * sizeof(Bin))
-        if node.bins == NULL:
-            raise MemoryError
         while first < self.p:
             last = min(self.p, first + max(1, BUDGET // (m + 1)))
             with nogil:
@@ -461,16 +476,15 @@ cdef class Weak:
             node.whole = plus(node.whole, node.bins[i])
         return 0
 
-    cdef int open_children(self, Node *nodes, Py_ssize_t k, Py_ssize_t first, const int32_t *rows, const double[::1] s,
-                           const double[::1] w, air) except -1:
+    cdef int open_children(self, Node *nodes, Py_ssize_t k, Py_ssize_t first, const int32_t *rows, Bin *bins,
+                           const double[::1] s, const double[::1] w, air) except -1:
         """The smaller one's sums from its rows, the other's as a difference."""
         cdef Py_ssize_t i, small = first, large = first + 1
         if nodes[first].last - nodes[first].first > nodes[first + 1].last - nodes[first + 1].first:
             small, large = large, small
+        nodes[small].bins, nodes[large].bins = bins, nodes[k].bins
         self.open_node(nodes, small, rows, s, w, air)
         with nogil:
-            nodes[large].bins = nodes[k].bins
-            nodes[k].bins = NULL
             for i in range(self.n_bins_all):
                 nodes[large].bins[i] = minus(nodes[large].bins[i], nodes[small].bins[i])
             nodes[large].whole = minus(nodes[k].whole, nodes[small].whole)

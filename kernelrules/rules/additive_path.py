@@ -18,7 +18,7 @@ import numpy as np
 
 from kernelrules.core.coordinate import Solver
 from kernelrules.core.ranked import Ranked
-from kernelrules.core.weak import Weak, best_stumps, level_sums, stump_rows, threshold
+from kernelrules.core.weak import Room, Weak, best_stumps, level_sums, stump_rows, threshold
 from kernelrules.results import Condition
 from kernelrules.results.rules import UNSEEN
 
@@ -266,6 +266,7 @@ class _Trees:
         self._table, self._solver, self._weights = table, solver, weights
         self._settings, self._rng = settings, rng
         self._learn = np.flatnonzero(weights > 0).astype(np.int32)
+        self._room = Room()
         self._trees: list[tuple[np.ndarray, ...]] = []
         self._rules: list[tuple[int, int]] = []  # tree, node
         self.found = 0
@@ -285,7 +286,7 @@ class _Trees:
         others = np.flatnonzero(out).astype(np.int32)
         residuals = self._solver.residuals()
         rows, start, *tree = self._table.weak.grow(
-            residuals, self._weights, sample, others, n_leaves, settings.max_depth, settings.min_leaf, air
+            residuals, self._weights, sample, others, n_leaves, settings.max_depth, settings.min_leaf, self._room, air
         )
         air()
         added = self._solver.add_rules(rows, start, np.zeros(len(start) - 1, dtype=np.uint8), lam)
