@@ -421,6 +421,7 @@ cdef class Weak:
         cdef Level *levels = <Level *> malloc((self.n_bins_all + 1) * sizeof(Level))
         cdef int32_t *rows = <int32_t *> malloc((2 * self.n + 2) * sizeof(int32_t))
         cdef int32_t *scratch = rows + self.n + 1 if rows != NULL else NULL
+        cdef list told = []
         cdef char *flags = <char *> malloc(max_leaves * <size_t> (self.n_bins_all + 2))
         try:
             if nodes == NULL or levels == NULL or rows == NULL or flags == NULL:
@@ -452,7 +453,8 @@ cdef class Weak:
                         self.find_split(&nodes[k], min_rows, levels)
                 n_nodes += 2
                 n_leaves += 1
-            return self.told(nodes, n_nodes, rows, flags, n_flags, scratch)
+            self.tell(nodes, n_nodes, rows, flags, n_flags, told)
+            return tuple(told)
         finally:
             free(nodes)
             free(levels)
@@ -507,9 +509,9 @@ cdef class Weak:
         nodes[first].depth = nodes[first + 1].depth = node.depth + 1
         nodes[first].flags = nodes[first + 1].flags = -1
 
-    cdef object told(self, const Node *nodes, Py_ssize_t n_nodes, const int32_t *rows, const char *flags,
-                     Py_ssize_t n_flags, int32_t *scratch):
-        """The result of `grow`. A node's rows lie inside its parent's, so those of all are gone through in order."""
+    cdef int tell(self, const Node *nodes, Py_ssize_t n_nodes, const int32_t *rows, const char *flags,
+                  Py_ssize_t n_flags, list told) except -1:
+        """The result of `grow`."""
         cdef Py_ssize_t m = n_nodes - 1, total = 0, k, at = 0, size
         for k in range(1, n_nodes):
             total += nodes[k].last - nodes[k].first + nodes[k].other_last - nodes[k].other_first
@@ -529,7 +531,8 @@ cdef class Weak:
             starts[k] = at
             parents[k - 1], lefts[k - 1] = nodes[k].parent - 1, nodes[k].is_left
             columns[k - 1], flagged[k - 1] = nodes[nodes[k].parent].split.column, nodes[nodes[k].parent].flags
-        return lists, start, parent, is_left, column, flag_start, np.frombuffer(flags[:n_flags], dtype=np.uint8)
+        told += [lists, start, parent, is_left, column, flag_start, np.frombuffer(flags[:n_flags], dtype=np.uint8)]
+        return 0
 
     def last_ranks(self, Py_ssize_t column):
         """Of the bins of a column of numbers, the highest rank in each."""

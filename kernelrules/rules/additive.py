@@ -194,10 +194,11 @@ def additive(
     errors, fold_errors = None, None
     if numbers is not None:
         fold_errors = _cross_validated(data, numbers, grid, settings, seed, measure, crew)
-        errors = selection.summarise(fold_errors.T)
+        errors = tuple(data.unit**2 * part for part in selection.summarise(fold_errors.T))
+        fold_errors = data.unit**2 * fold_errors
     chosen = length - 1 if errors is None else selection.pick(*errors, rule)
     found = _Told(data, paths, length)
-    scale = 1.0 if settings.logistic else data.unit**2
+    scale = data.unit**2
 
     def table_of(field: str) -> np.ndarray:
         return scale * np.array([getattr(path, field)[:length] for path in paths]).T
@@ -489,7 +490,7 @@ class _Crew:
 def _cross_validated(
     data: _Data, numbers: np.ndarray, grid: np.ndarray, settings: Settings, seed: int, measure: str, crew: _Crew
 ) -> np.ndarray:
-    """Error of every fold at every λ, (n_folds, n_lams). Rules are found anew in each, whatever their number."""
+    """Error of every fold at every λ, in units of the targets, (n_folds, n_lams). No number of rules ends a path."""
     n_folds, n_scores = int(numbers.max()) + 1, len(data.targets)
     held = [np.flatnonzero(numbers == fold) for fold in range(n_folds)]
     endless = Settings(**{**vars(settings), "max_rules": _NO_LIMIT})
@@ -501,7 +502,7 @@ def _cross_validated(
         scores = np.array([path.scores for path in paths[fold * n_scores : (fold + 1) * n_scores]])
         weights = data.weights[rows] / data.weights[rows].sum()
         errors[fold] = _row_errors(data, scores, rows, settings, measure) @ weights
-    return errors if settings.logistic else errors * data.unit**2
+    return errors
 
 
 def _row_errors(data: _Data, scores: np.ndarray, rows: np.ndarray, settings: Settings, measure: str) -> np.ndarray:
