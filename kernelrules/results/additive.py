@@ -134,7 +134,7 @@ class AdditiveRules:
 
     @property
     def importance(self) -> np.ndarray:
-        """|weight| times the standard deviation of the term over the training rows, (n_scores, n_terms)."""
+        """Size of the weight times the standard deviation of the term over the training rows, (n_scores, n_terms)."""
         support = np.array([rule.support for rule in self.rules])
         deviation = np.append(np.sqrt(support * (1 - support)), np.full(len(self.linear), 0.4))
         return np.abs(self.weights) * deviation

@@ -32,6 +32,7 @@ _NO_LIMIT = 1 << 62
 _MOST_ROWS = (1 << 31) - 1
 _SHARE_CUT_OFF = 0.025  # of the rows, at each end, of a linear term
 _LIKE_A_RULE = 0.4  # standard deviation of a rule whose share of rows is drawn evenly between 0 and 1
+_SMALLEST, _LARGEST = 1e-290, 1e300  # of numbers that can be linear terms
 _NANOSECONDS = 30.0  # to sort an entry
 _KEYS = 20230617  # seed of the numbers that tell lists of rows apart
 
@@ -66,7 +67,7 @@ def additive(
 ) -> AdditiveRules:
     """A sparse sum of rules: the L1 problem over infinitely many rules, solved for a path of λ by greedy search.
 
-    For every λ, (1/W) Σ w_i loss(y_i, b + Σ_j β_j h_j(x_i)) + λ Σ_j |β_j| is minimised, h_j(x) being 1 where rule j
+    For every λ, (1/W) Σ w_i loss(y_i, b + Σ_j β_j h_j(x_i)) + λ ‖β‖₁ is minimised, h_j(x) being 1 where rule j
     holds and 0 elsewhere. Rules that would lower it are looked for, and added, until there are none: with max_depth=1
     among all rules of one condition, and the duality gap over all of these is reported; otherwise in small trees grown
     on the residuals. More than two classes get a score each, of the class against the rest, with the same λ.
@@ -400,9 +401,12 @@ def _linear_terms(
         w = weights[known] / weights[known].sum()
         low, high = _quantiles(numbers[known], w, (_SHARE_CUT_OFF, 1 - _SHARE_CUT_OFF))
         cut = np.clip(numbers[known], low, high)
+        size = max(abs(low), abs(high))
+        if not _SMALLEST < size < _LARGEST:
+            continue
         mean = float(w @ cut)
-        deviation = float(np.sqrt(w @ (cut - mean) ** 2))
-        if not deviation > 1e-13 * max(abs(low), abs(high)):
+        deviation = size * float(np.sqrt(w @ ((cut - mean) / size) ** 2))
+        if not deviation > 1e-13 * size:
             continue
         term = LinearTerm(column, low, high, mean, _LIKE_A_RULE / deviation)
         terms.append(term)
