@@ -32,7 +32,7 @@ cdef enum:
 
 cdef double LEAST_CURVATURE = 1e-6      # of the logistic loss, where it is almost flat
 cdef double MANY = 1e300                # products of factors up to 2 are not larger than twice this
-cdef double INNER = 1e-3                # coordinate descent stops where gains are this share of the gap, squared
+cdef double INNER = 1e-5                # coordinate descent stops where gains are this share of the gap, squared
 cdef double QUICK = 30                  # times the tolerance: closer than this, the gap is computed as it is
 cdef double SAME = 1e-14                # relative size of what is rounding
 

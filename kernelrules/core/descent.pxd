@@ -19,5 +19,6 @@ cdef class Descent(Terms):
     cdef double descend(self, double lam, double total, double enough) noexcept nogil
     cdef bint has_matrix(self) noexcept nogil
     cdef void make_matrix(self, double total) noexcept nogil
-    cdef void polish(self, double lam, double *gradient) noexcept nogil
+    cdef bint slide(self, double *gradient, Py_ssize_t a) noexcept nogil
+    cdef bint polish(self, double lam, double *gradient) noexcept nogil
     cdef double descend_by_matrix(self, double lam, double total, double enough) noexcept nogil

@@ -8,7 +8,7 @@ that are not 0; large ones by residuals, with the intercept as a scalar beside t
 Invariant: one thread, sums in a fixed order: the bits depend on the data alone.
 """
 
-from libc.math cimport sqrt
+from libc.math cimport fabs, sqrt
 from libc.stdint cimport int32_t
 from libc.stdlib cimport free, malloc
 
@@ -22,7 +22,7 @@ cdef enum:
 
 cdef double ALIKE = 1e-9                # share of its curvature that a column has apart from the others, at least
 cdef double FLAT = 1e-12                # share of its curvature that a column which is the same everywhere may have
-cdef double ROUGHER = 1e4               # times as much is left to gain where the set is large and epochs are dear
+cdef double ROUGHER = 1e8               # times as much is left to gain where the set is large and epochs are dear
 
 
 cdef inline double shrunk(double x, double by) noexcept nogil:
@@ -130,10 +130,43 @@ cdef class Descent(Terms):
             for i in range(term.size):
                 self.dense[i if term.value != NULL else rows[i]] = 0
 
-    cdef void polish(self, double lam, double *gradient) noexcept nogil:
+    cdef bint slide(self, double *gradient, Py_ssize_t a) noexcept nogil:
+        """Where column a is a sum of those before it: along that, until Σ|β| has lost a coefficient. False: nowhere."""
+        cdef Py_ssize_t m = self.n_working, b, c, stopped = -1
+        cdef Py_ssize_t *some = self.places
+        cdef const double *factor = self.matrix + m * m
+        cdef double *way = self.matrix + 2 * m * m
+        cdef double slope = 0, length = 0, size = 1e300, here
+        way[a] = 1
+        for b in range(a - 1, -1, -1):
+            here = factor[a * m + b]
+            for c in range(b + 1, a):
+                here += factor[c * m + b] * way[c]
+            way[b] = -here / factor[b * m + b] if factor[b * m + b] > 0 else 0
+        for b in range(a + 1):
+            slope += way[b] if self.beta[self.working[some[b]]] > 0 else -way[b]
+            length += fabs(way[b])
+        if fabs(slope) <= 1e-9 * length:
+            return False
+        for b in range(a + 1):
+            here = self.beta[self.working[some[b]]] / way[b] * (1 if slope > 0 else -1) if way[b] != 0 else -1
+            if 0 < here < size:
+                size, stopped = here, b
+        if stopped < 0:
+            return False
+        for b in range(a + 1):
+            here = -size * way[b] * (1 if slope > 0 else -1)
+            here = here if b != stopped else -self.beta[self.working[some[b]]]
+            self.beta[self.working[some[b]]] += here
+            for c in range(m):
+                gradient[c] -= here * self.matrix[some[b] * m + c]
+        return True
+
+    cdef bint polish(self, double lam, double *gradient) noexcept nogil:
         """Straight to the minimum over the coefficients that are not 0, as far as none changes its sign.
 
-        Coordinate descent is slow where columns are much alike; a factor L Lᵀ of their part of the matrix is not.
+        Coordinate descent is slow where columns are much alike; a factor L Lᵀ of their part of the matrix is not. Where
+        a column is a sum of others, as nodes of trees are, a coefficient becomes 0 instead. True if one did: call it anew.
         """
         cdef Py_ssize_t m = self.n_working, n_some = 0, a, b, c, stopped = -1
         cdef Py_ssize_t *some = self.places
@@ -145,17 +178,20 @@ cdef class Descent(Terms):
                 some[n_some] = a
                 n_some += 1
         for a in range(n_some):
-            step[a] = gradient[some[a]] - (lam if self.beta[self.working[some[a]]] > 0 else -lam)
             for b in range(a + 1):
                 total = self.matrix[some[a] * m + some[b]]
                 for c in range(b):
                     total -= factor[a * m + c] * factor[b * m + c]
                 if b < a:
                     factor[a * m + b] = total / factor[b * m + b] if factor[b * m + b] > 0 else 0
-                else:                           # a column that the others make up stays where it is
-                    factor[a * m + a] = (
-                        sqrt(total) if total > ALIKE * self.matrix[some[a] * m + some[a]] else 0)
+                elif total > ALIKE * self.matrix[some[a] * m + some[a]]:
+                    factor[a * m + a] = sqrt(total)
+                elif self.slide(gradient, a):
+                    return True
+                else:
+                    factor[a * m + a] = 0       # it stays where it is
         for a in range(n_some):
+            step[a] = gradient[some[a]] - (lam if self.beta[self.working[some[a]]] > 0 else -lam)
             for c in range(a):
                 step[a] -= factor[a * m + c] * step[c]
             step[a] = step[a] / factor[a * m + a] if factor[a * m + a] > 0 else 0
@@ -172,11 +208,13 @@ cdef class Descent(Terms):
             self.beta[self.working[some[a]]] += total
             for b in range(self.n_working):
                 gradient[b] -= total * self.matrix[some[a] * m + b]
+        return stopped >= 0
 
     cdef double descend_by_matrix(self, double lam, double total, double enough) noexcept nogil:
         """What `descend` does, where the working set is small."""
         cdef Py_ssize_t m = self.n_working, a, b, j, epoch, i
         cdef double shift = 0, gained, bend, change
+        cdef bint polished = False
         cdef double *gradient = self.sorted
         cdef const double *line
         cdef const int32_t *rows
@@ -200,10 +238,12 @@ cdef class Descent(Terms):
                 gained += bend * change * change
                 for b in range(m):
                     gradient[b] -= change * line[b]
-            if gained <= enough:
+            if gained <= enough and polished:
                 break
-            if epoch % POLISH == POLISH - 1:
-                self.polish(lam, gradient)
+            polished = gained <= enough or epoch % POLISH == POLISH - 1
+            if polished:                        # small gains may be many: they do not mean that the minimum is near
+                while self.polish(lam, gradient):
+                    pass
         for a in range(m):
             j = self.working[a]
             change = self.beta[j] - self.old[j]
