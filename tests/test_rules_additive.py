@@ -97,6 +97,18 @@ def test_scikit_learn_finds_no_better_weights():
     assert model.dual[k, 0] <= theirs + 1e-12
 
 
+@pytest.mark.parametrize("seed", [3, 7, 9, 12])
+def test_converges_where_the_penalty_is_tiny(seed):
+    """Nodes of trees are sums of others, and steps of coordinate descent gain next to nothing: it must not stop there."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(int(rng.integers(20, 60)), 1)).round(1)
+    y = rng.random(len(X)) < 0.5 if seed % 2 else rng.normal(size=len(X))
+    loss = "logistic" if seed % 2 else "squared"
+    model = fit(X, y, loss=loss, categorical=None, n_lams=8, ratio=1e-4, min_leaf=2, max_depth=2 + seed % 2, rng=seed)
+    assert len(model.lams) == 8
+    assert model.converged.all()
+
+
 def test_trees_know_no_gap_over_all():
     X, y = problem()
     assert np.isnan(fit(X, y).gap_all).all()

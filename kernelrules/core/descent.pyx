@@ -166,7 +166,7 @@ cdef class Descent(Terms):
         """Straight to the minimum over the coefficients that are not 0, as far as none changes its sign.
 
         Coordinate descent is slow where columns are much alike; a factor L Lᵀ of their part of the matrix is not. Where
-        a column is a sum of others, as nodes of trees are, a coefficient becomes 0 instead. True if one did: call it anew.
+        a column is a sum of others, as nodes of trees are, a coefficient becomes 0 instead. True if one did: call anew.
         """
         cdef Py_ssize_t m = self.n_working, n_some = 0, a, b, c, stopped = -1
         cdef Py_ssize_t *some = self.places
