@@ -99,7 +99,7 @@ def test_scikit_learn_finds_no_better_weights():
 
 @pytest.mark.parametrize("seed", [3, 7, 9, 12])
 def test_converges_where_the_penalty_is_tiny(seed):
-    """Nodes of trees are sums of others, and steps of coordinate descent gain next to nothing: it must not stop there."""
+    """Nodes of trees are sums of others, and coordinate steps gain next to nothing: it must not stop there."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(int(rng.integers(20, 60)), 1)).round(1)
     y = rng.random(len(X)) < 0.5 if seed % 2 else rng.normal(size=len(X))
