@@ -50,7 +50,7 @@ def additive(
     linear: bool = False,
     max_rules: int | None = None,
     lams: Any = None,
-    n_lams: int = 50,
+    n_lams: int = 30,
     ratio: float = 0.01,
     folds: Any = 5,
     rule: str = "1se",
