@@ -79,6 +79,11 @@ MODULES = [
     "core.match",
     "core.rule_tree",
     "core.simplify",
+    "core.terms",
+    "core.descent",
+    "core.coordinate",
+    "core.weak",
+    "core.score",
     "cython_api",
 ]
 

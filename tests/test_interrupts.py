@@ -89,6 +89,8 @@ ELSEWHERE = {
     "tree.predict": "core/test_walk.py",
     "tree.predict_proba": "core/test_walk.py",
     "prune.reduced_error": "core/test_walk.py",
+    "rules.additive": "test_rules_additive.py",
+    "rules.decision": "test_rules_large.py",
     "rules.coverage": "test_rules_large.py",
     "rules.predict": "test_rules_large.py",
     "rules.predict_proba": "test_rules_large.py",

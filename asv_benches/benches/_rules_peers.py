@@ -26,6 +26,7 @@ from ._peers import OURS
 WEKA = Path("/usr/share/java/weka.jar")
 JAVA = ("java", "-Xmx2g", "-cp", str(WEKA))
 JRIP, J48, WITTGENSTEIN, FIGS, BOOSTED = "JRip", "J48", "wittgenstein", "imodels FIGS", "imodels BoostedRules"
+ADDITIVE, RULEFIT = "our additive rules", "imodels RuleFit"
 TREE, PRUNED, SIMPLIFIED = "our tree", "our pruned tree", "our simplified rules"
 
 
@@ -100,6 +101,16 @@ def our_simplified_rules(train, test):
     found, seconds = timed(learn)
     hit = rules.predict(found, test.X) == test.y
     return Outcome(float(hit.mean()), len(found), n_tests(found), seconds)
+
+
+def our_additive_rules(train, test, **options):
+    """rules.additive with its defaults: five folds, the one-standard-error rule."""
+    rules = require("rules", "additive")
+    found, seconds = timed(lambda: rules.additive(train.X, train.y, rng=0, **options))
+    hit = rules.predict(found, test.X) == test.y
+    used = found.weights[:, : len(found.rules)].any(axis=0)
+    kept = [rule for rule, here in zip(found.rules, used, strict=True) if here]
+    return Outcome(float(hit.mean()), len(found), n_tests(kept), seconds)
 
 
 # ---- Weka -------------------------------------------------------------------------------------------------------
@@ -227,7 +238,7 @@ def as_numbers(train, test):
     return [pandas.get_dummies(data.X.fillna(mean), dtype=float).to_numpy() for data in (train, test)]
 
 
-def imodels(name, train, test):
+def imodels(name, train, test, **options):
     """A learner of imodels, for two classes."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -237,7 +248,7 @@ def imodels(name, train, test):
             return None
         labels = np.unique(train.y)
         X, Z = as_numbers(train, test)
-        learner = getattr(peer, name)()
+        learner = getattr(peer, name)(**options)
         _, seconds = timed(lambda: learner.fit(X, (train.y == labels[1]).astype(int)))
         hit = np.asarray(learner.predict(Z)).astype(bool) == (test.y == labels[1])
     return Outcome(float(hit.mean()), *size_of(learner), seconds)
@@ -249,6 +260,10 @@ def size_of(learner):
     if trees is not None:
         depths = [depth for tree in trees for depth in leaf_depths(tree)]
         return len(depths), sum(depths)
+    if hasattr(learner, "_get_rules"):  # RuleFit
+        kept = learner._get_rules()
+        kept = kept[kept.coef != 0]
+        return len(kept), int(sum(text.count(" and ") + 1 for text in kept.rule))
     n = len(learner.estimators_)
     return n, n
 

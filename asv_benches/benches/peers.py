@@ -2,9 +2,9 @@
 
     python -m asv_benches.benches.peers [--only WORD ...] [--rounds N] [--format markdown|rst] [--memory]
 
---only takes names of groups (gram, ridge, svm, erm, graph, tree, prune, rules), and parts of cases' names: a case is
-measured if its group is named, or no group is, and if it has one of the parts in its name, or none is given. `--only
-svm spam MNIST` is an example.
+--only takes names of groups (gram, ridge, svm, erm, graph, tree, prune, rules, additive), and parts of cases' names: a
+case is measured if its group is named, or no group is, and if it has one of the parts in its name, or none is given.
+`--only svm spam MNIST` is an example.
 
 How it measures. All contenders of a row run in turn, round after round, on two threads, for trees on one; the best of
 its rounds counts. OpenBLAS's and OpenMP's threads keep spinning for some tens of milliseconds after a call and would
@@ -21,7 +21,17 @@ unkind to whoever uses both cores: the second line has the load before the start
 
 import argparse
 
-from . import peers_erm, peers_gram, peers_graph, peers_prune, peers_ridge, peers_rules, peers_svm, peers_tree
+from . import (
+    peers_additive,
+    peers_erm,
+    peers_gram,
+    peers_graph,
+    peers_prune,
+    peers_ridge,
+    peers_rules,
+    peers_svm,
+    peers_tree,
+)
 from ._peers import announce, facts, formatted
 
 GROUPS = {
@@ -33,6 +43,7 @@ GROUPS = {
     "tree": peers_tree,
     "prune": peers_prune,
     "rules": peers_rules,
+    "additive": peers_additive,
 }
 
 

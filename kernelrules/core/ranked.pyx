@@ -213,6 +213,10 @@ cdef class Ranked:
         """Columns."""
         return self.columns.n_columns
 
+    def n_ranks(self, Py_ssize_t column):
+        """Distinct numbers of a column, or its levels."""
+        return self.columns.n_ranks[column]
+
     def n_tests(self, bint ask_missing):
         """Conditions that there are: one a level of categories, two a distinct number, one for missing values."""
         cdef Py_ssize_t j, total = 0

@@ -1,10 +1,11 @@
 """What fits return: frozen dataclasses of arrays. Everything after a fit is a function of one of these.
 
-One file a family: certificate.py, bounds.py, erm.py, graph.py, prune.py, report.py, ridge.py, rules.py, svm.py,
-tree.py. show.py has how they look: a short `repr`, a table in notebooks; rule_text.py and tree_text.py rules and nodes
+One file a family: additive.py, certificate.py, bounds.py, erm.py, graph.py, prune.py, report.py, ridge.py, rules.py,
+svm.py, tree.py. show.py has how they look: a short `repr`, a table in notebooks; rule_text.py and tree_text.py rules and nodes
 in words.
 """
 
+from kernelrules.results.additive import AdditiveRules, LinearTerm
 from kernelrules.results.bounds import Bound, Estimate
 from kernelrules.results.certificate import Certificate
 from kernelrules.results.erm import ErmFit
@@ -17,6 +18,7 @@ from kernelrules.results.svm import CalibratedSVM, Slacks, SVMModel, TuneResult
 from kernelrules.results.tree import Surrogates, Tree
 
 __all__ = [
+    "AdditiveRules",
     "Bound",
     "CalibratedSVM",
     "Certificate",
@@ -26,6 +28,7 @@ __all__ = [
     "Estimate",
     "FeatureRidge",
     "GraphFit",
+    "LinearTerm",
     "Posterior",
     "PruneCV",
     "PrunePath",

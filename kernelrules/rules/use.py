@@ -9,7 +9,8 @@ import numpy as np
 
 from kernelrules import check, parallel
 from kernelrules.core import match
-from kernelrules.results import Coverage, RuleList
+from kernelrules.results import AdditiveRules, Coverage, RuleList
+from kernelrules.rules import additive_use
 from kernelrules.rules.matching import compiled_tests, halves, masks_of, matcher_of, read_rows, require_rules
 from kernelrules.rules.sparse import narrowed
 
@@ -31,7 +32,7 @@ def _answers(
 
 @parallel.reports("predict")
 def predict(
-    rs: RuleList,
+    rs: RuleList | AdditiveRules,
     X: Any,
     *,
     unseen: str = "allow",
@@ -41,10 +42,12 @@ def predict(
 ) -> np.ndarray:
     """Classes, or values of a regression: what the first rule that holds predicts, and the default where none does.
 
+    Of an additive model: the class of the larger or largest score, or the score itself.
+
     Parameters
     ----------
-    rs : RuleList
-        From `extract`, `simplify`, `decision_list` or `induce`.
+    rs : RuleList or AdditiveRules
+        From `extract`, `simplify`, `decision_list`, `induce` or `additive`.
     X : array, sparse matrix or data frame, (n, p)
         Points, with the columns that the rules were made on.
     unseen : "allow" or "error"
@@ -68,13 +71,15 @@ def predict(
     >>> rules.predict(rs, [[0.7], [2.2]])
     array(['a', 'b'], dtype='<U1')
     """
+    if isinstance(rs, AdditiveRules):
+        return additive_use.predicted(rs, X, unseen, n_threads, callback)
     require_rules(rs)
     return _answers(rs, X, matcher_of(rs).predictions, unseen, n_threads, callback, "predict")
 
 
 @parallel.reports("predict_proba")
 def predict_proba(
-    rs: RuleList,
+    rs: RuleList | AdditiveRules,
     X: Any,
     *,
     laplace: float = 0.0,
@@ -85,15 +90,17 @@ def predict_proba(
 ) -> np.ndarray:
     """Shares of the classes among the training rows of the rule that answers.
 
+    Of an additive model: 1 / (1 + exp(-score)), and of more than two classes that, divided by its sum over the classes.
+
     Parameters
     ----------
-    rs : RuleList
+    rs : RuleList or AdditiveRules
         Of classification.
     X : array, sparse matrix or data frame, (n, p)
         Points, as in `predict`.
     laplace : float
         Added to the weight of every class of a rule before shares are taken, as in `tree.predict_proba`; the shares of
-        the default stay.
+        the default stay. Not for additive models.
     unseen : "allow" or "error"
         As in `predict`.
     n_threads : int, optional
@@ -115,6 +122,8 @@ def predict_proba(
     >>> rules.predict_proba(rs, [[0.7]], laplace=1.0)
     array([[0.75, 0.25]])
     """
+    if isinstance(rs, AdditiveRules):
+        return additive_use.probabilities(rs, X, laplace, unseen, n_threads, callback)
     if require_rules(rs).classes is None:
         raise ValueError("shares are those of classes, and these are rules of a regression")
     extra = check.real(laplace, "laplace")

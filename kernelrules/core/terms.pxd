@@ -1,0 +1,34 @@
+# Columns of an L1 problem. See terms.pyx.
+
+from libc.stdint cimport int32_t, uint64_t
+
+
+cdef struct Term:
+    Py_ssize_t start, size      # its rows in the index
+    double sign                 # c = sign on these rows, 0 on the others
+    double *value               # or c itself, for all rows; NULL for rules
+
+
+cdef class Terms:
+    cdef Py_ssize_t n, n_terms, room, n_index, index_room
+    cdef Py_ssize_t work_done           # rows of lists gone through
+    cdef uint64_t all_keys
+    cdef uint64_t *keys
+    cdef char *mark
+    cdef Term *terms
+    cdef int32_t *index
+    cdef Py_ssize_t *working            # numbers of the columns that are being worked on
+    cdef double *s                      # what a new rule's rows must have a large sum of
+    cdef double *beta
+    cdef double *old                    # beta before a step
+    cdef double *gradient               # Σ s c, when it was last looked at
+    cdef double *looked                 # the drift then
+    cdef double *slope                  # Σ v c
+    cdef double *curvature              # Σ v c²
+    cdef double *sorted                 # scratch
+    cdef set known
+
+    cdef int make_room(self, Py_ssize_t n_terms, Py_ssize_t n_index) except -1
+    cdef int append(self, Term term) except -1
+    cdef void refresh(self) noexcept nogil
+    cdef double correlation(self, Py_ssize_t j, const double *x) noexcept nogil

@@ -1,0 +1,219 @@
+"""Columns of an L1 problem over rules: a rule is the list of its rows, or of the others where these are fewer.
+
+    c = 1 on the list, for a rule that is kept by the others -1; the difference, 1 everywhere, goes to the intercept
+
+A rule that has the same rows as one that is there, or exactly the others, comes in once: rows have random keys, and the
+sums of these are compared.
+"""
+
+from libc.math cimport fabs
+from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.stdlib cimport calloc, free, malloc, realloc
+from libc.string cimport memcpy
+
+import numpy as np
+
+
+cdef double sum_over(const double *x, const int32_t *rows, Py_ssize_t m) noexcept nogil:
+    """Four sums side by side: an addition does not wait for the one before."""
+    cdef double a = 0, b = 0, c = 0, d = 0
+    cdef Py_ssize_t k = 0
+    while k + 4 <= m:
+        a += x[rows[k]]
+        b += x[rows[k + 1]]
+        c += x[rows[k + 2]]
+        d += x[rows[k + 3]]
+        k += 4
+    while k < m:
+        a += x[rows[k]]
+        k += 1
+    return (a + b) + (c + d)
+
+
+cdef double product(const double *x, const double *y, Py_ssize_t n) noexcept nogil:
+    cdef double total = 0
+    cdef Py_ssize_t i
+    for i in range(n):
+        total += x[i] * y[i]
+    return total
+
+
+cdef void complement(const int32_t *rows, Py_ssize_t m, char *mark, Py_ssize_t n, int32_t *out) noexcept nogil:
+    """All rows but these; the marks are left as they were, at 0."""
+    cdef Py_ssize_t i, k = 0
+    for i in range(m):
+        mark[rows[i]] = 1
+    for i in range(n):
+        if not mark[i]:
+            out[k] = <int32_t> i
+            k += 1
+    for i in range(m):
+        mark[rows[i]] = 0
+
+
+cdef class Terms:
+    """The columns, their coefficients, and what is known of them."""
+
+    def __cinit__(self, const double[::1] y, const double[::1] weights, bint logistic, const uint64_t[::1] keys):
+        cdef Py_ssize_t n = y.shape[0], i
+        self.n, self.known = n, set()
+        if weights.shape[0] != n or keys.shape[0] != n or n == 0:
+            raise ValueError("targets, weights and keys differ in length")
+        self.keys = <uint64_t *> malloc(n * sizeof(uint64_t))
+        self.mark = <char *> calloc(n, 1)
+        if self.keys == NULL or self.mark == NULL:
+            raise MemoryError
+        for i in range(n):
+            self.keys[i] = keys[i]
+            self.all_keys += keys[i]
+
+    def __dealloc__(self):
+        cdef Py_ssize_t j
+        if self.terms != NULL:
+            for j in range(self.n_terms):
+                free(self.terms[j].value)
+        free(self.keys)
+        free(self.mark)
+        free(self.terms)
+        free(self.index)
+        free(self.beta)
+        free(self.working)
+
+    cdef void refresh(self) noexcept nogil:
+        """Bring s up to date."""
+        pass
+
+    cdef int make_room(self, Py_ssize_t n_terms, Py_ssize_t n_index) except -1:
+        """For so many more."""
+        cdef Py_ssize_t most, k
+        cdef void *block
+        cdef double *numbers
+        if self.n_terms + n_terms > self.room:
+            most = 2 * (self.n_terms + n_terms) + 64
+            block = realloc(self.terms, most * sizeof(Term))
+            if block == NULL:
+                raise MemoryError
+            self.terms = <Term *> block
+            block = realloc(self.working, most * sizeof(Py_ssize_t))
+            if block == NULL:
+                raise MemoryError
+            self.working = <Py_ssize_t *> block
+            numbers = <double *> calloc(7 * most, sizeof(double))
+            if numbers == NULL:
+                raise MemoryError
+            for k in range(7):
+                if self.n_terms:
+                    memcpy(numbers + k * most, self.beta + k * self.room, self.n_terms * sizeof(double))
+            free(self.beta)
+            self.beta, self.old, self.gradient = numbers, numbers + most, numbers + 2 * most
+            self.looked, self.slope = numbers + 3 * most, numbers + 4 * most
+            self.curvature, self.sorted = numbers + 5 * most, numbers + 6 * most
+            self.room = most
+        if self.n_index + n_index > self.index_room:
+            most = 2 * (self.n_index + n_index)
+            block = realloc(self.index, most * sizeof(int32_t))
+            if block == NULL:
+                raise MemoryError
+            self.index = <int32_t *> block
+            self.index_room = most
+        return 0
+
+    cdef int append(self, Term term) except -1:
+        """A column, whose rows are in the index already."""
+        cdef Py_ssize_t j = self.n_terms
+        self.terms[j] = term
+        self.beta[j] = self.old[j] = self.gradient[j] = self.slope[j] = self.curvature[j] = 0
+        self.looked[j] = -1
+        self.n_terms += 1
+        self.n_index += term.size if term.value == NULL else 0
+        return 0
+
+    def add_rules(self, const int32_t[::1] rows, const int64_t[::1] start, const unsigned char[::1] negated,
+                  double above):
+        """Add those rules that are new and whose gradient, at the solution that was found last, exceeds `above`.
+
+        Parameters
+        ----------
+        rows : ndarray of int32
+            Lists of rows.
+        start : ndarray (m + 1,) of int64
+            Where the lists begin.
+        negated : ndarray (m,) of uint8
+            Whether the rule holds where the list has nothing.
+        above : float
+            As a rule, λ.
+
+        Returns
+        -------
+        ndarray
+            Numbers of the lists that became columns, in order.
+        """
+        cdef Py_ssize_t m = start.shape[0] - 1, k, size, i, n_found = 0
+        cdef const int32_t *at
+        cdef int32_t *to
+        cdef uint64_t key
+        cdef double total
+        cdef Term term
+        cdef bint flip
+        self.refresh()
+        found = np.empty(m, dtype=np.int64)
+        cdef int64_t[::1] numbers = found
+        for k in range(m):
+            size = start[k + 1] - start[k]
+            if size == 0 or size >= self.n:
+                continue
+            at = &rows[start[k]]
+            total, key = sum_over(self.s, at, size), 0
+            if not fabs(total) > above:
+                continue
+            for i in range(size):
+                key += self.keys[at[i]]
+            key = min(key, self.all_keys - key)
+            if key == 0 or key in self.known:
+                continue
+            self.known.add(key)
+            flip = 2 * size > self.n
+            self.make_room(1, self.n - size if flip else size)
+            to = self.index + self.n_index
+            term.start, term.value = self.n_index, NULL
+            term.size = self.n - size if flip else size
+            term.sign = -1.0 if flip != (negated[k] != 0) else 1.0
+            if flip:
+                complement(at, size, self.mark, self.n, to)
+            else:
+                memcpy(to, at, size * sizeof(int32_t))
+            self.append(term)
+            numbers[n_found] = k
+            n_found += 1
+        return found[:n_found]
+
+    def add_values(self, const double[::1] values):
+        """Add a column that is no rule."""
+        cdef Term term
+        self.make_room(1, 0)
+        term.start, term.size, term.sign = 0, self.n, 1.0
+        term.value = <double *> malloc(self.n * sizeof(double))
+        if term.value == NULL:
+            raise MemoryError
+        memcpy(term.value, &values[0], self.n * sizeof(double))
+        self.append(term)
+
+    @property
+    def n_columns(self):
+        """Columns that there are."""
+        return self.n_terms
+
+    @property
+    def n_nonzero(self):
+        """Coefficients that are not 0."""
+        cdef Py_ssize_t j, n = 0
+        for j in range(self.n_terms):
+            n += self.beta[j] != 0
+        return n
+
+    cdef double correlation(self, Py_ssize_t j, const double *x) noexcept nogil:
+        cdef const Term *term = &self.terms[j]
+        self.work_done += term.size
+        if term.value != NULL:
+            return product(term.value, x, self.n)
+        return term.sign * sum_over(x, self.index + term.start, term.size)
