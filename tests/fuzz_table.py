@@ -294,13 +294,19 @@ def _bad_texts(draw, case):
             at = digits[int(case.rng.integers(len(digits)))]
             return text[:at] + str(case.rng.integers(10)) + text[at + 1 :]
         case "word":
-            return text[:place] + pick(draw, "null", "{}", "[]", '"', "NaN", "1e999", "-1", "\\ud800", "\x00") + text[place:]
+            return (
+                text[:place]
+                + pick(draw, "null", "{}", "[]", '"', "NaN", "1e999", "-1", "\\ud800", "\x00")
+                + text[place:]
+            )
         case "other":
             return pick(draw, "", "null", "[]", "{}", "3", '"a"', "[" * 500, '{"a": ' * 300, "\ufeff{}", "1e400")
         case "number":
             numbers = [i for i, letter in enumerate(text) if letter.isdigit() and not text[i - 1].isdigit()]
             at = numbers[int(case.rng.integers(len(numbers)))]
-            return text[:at] + pick(draw, "-1", "99999999999999999999999", "1e308", "0.5", "true", "null") + text[at + 1 :]
+            return (
+                text[:at] + pick(draw, "-1", "99999999999999999999999", "1e308", "0.5", "true", "null") + text[at + 1 :]
+            )
     return hostile_scalar(draw, case)
 
 

@@ -56,7 +56,18 @@ def pick(draw, *choices):
 
 # ---- numbers in arrays -------------------------------------------------------------------------------------------
 
-SHAPES_OF_VALUES = ("normal", "normal", "ties", "constant", "repeats", "tiny", "huge", "denormal", "negative zero", "wide")
+SHAPES_OF_VALUES = (
+    "normal",
+    "normal",
+    "ties",
+    "constant",
+    "repeats",
+    "tiny",
+    "huge",
+    "denormal",
+    "negative zero",
+    "wide",
+)
 
 
 def numbers(draw, case, shape):
@@ -487,7 +498,9 @@ TARGETS = Kind(_targets, _hostile_targets)
 TARGETS_OR_SEVERAL = Kind(_either(_targets, _several_targets), _hostile_targets)
 LABELS_OR_TARGETS = Kind(_either(_labels, _targets), _hostile_targets)
 WEIGHTS = Kind(_weights, _hostile_weights)
-KERNEL = Kind(_kernel, lambda draw, case: pick(draw, *BAD_KERNELS) if draw(st.booleans()) else hostile_scalar(draw, case))
+KERNEL = Kind(
+    _kernel, lambda draw, case: pick(draw, *BAD_KERNELS) if draw(st.booleans()) else hostile_scalar(draw, case)
+)
 THREADS = scalar_kind(None, 1, 2, 3, without=(2**70, 1e300))  # a thousand threads would be started, as asked for
 CALLBACK = scalar_kind(None, told)
 RNG = scalar_kind(None, 0, 7, np.random.default_rng(1), [1, 2], np.random.SeedSequence(3))

@@ -90,7 +90,9 @@ def calls(draw, name):
     if case.own_matrix:
         given_too.add("kernel")
     return {
-        k: (kinds[k].bad if k in hostile else kinds[k].good)(draw, case) for k in kinds if k in hostile | given_too | set(needed)
+        k: (kinds[k].bad if k in hostile else kinds[k].good)(draw, case)
+        for k in kinds
+        if k in hostile | given_too | set(needed)
     }, case.has_nan
 
 
