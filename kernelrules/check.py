@@ -273,7 +273,8 @@ def output(out: Any, shape: tuple[int, ...], dtype: np.dtype, *inputs: Any, name
     if not out.flags.aligned:
         raise ValueError(f"{name} is not aligned in memory")
     for other in inputs:
-        arrays = (other.data, other.indices, other.indptr) if sparse.issparse(other) else (other,)
+        arrays = [getattr(other, part, None) for part in ("data", "indices", "indptr", "row", "col")]
+        arrays = arrays if sparse.issparse(other) else [other]
         if any(isinstance(a, np.ndarray) and _overlap(out, a) for a in arrays):
             raise ValueError(f"{name} overlaps the input in memory")
     return out
@@ -489,6 +490,9 @@ def weights(sample_weight: Any, n: int, name: str = "sample_weight") -> np.ndarr
         raise ValueError(f"{name} must not be negative, got {array[bad[0]]} at position {bad[0]}")
     if n and not array.any():
         raise ValueError(f"{name} is zero for every row")
+    with np.errstate(over="ignore"):
+        if not math.isfinite(array.sum()):
+            raise ValueError(f"the sum of {name} overflows float64: use smaller weights")
     return array
 
 

@@ -317,6 +317,7 @@ POSITIVE = scalar_kind(1.0, 0.1, 1000, 1e-8, np.float32(2.0))
 SHARE = scalar_kind(0.5, 0.05, 0.9)
 TOL = scalar_kind(1e-3, 1e-6, 0.5, 1e-12)
 STEPS = scalar_kind(None, 1, 3, 200)
+FEW_STEPS = scalar_kind(1, 3, 200, without=(None, 2**70, 1e300))  # ten million take seconds, where nothing converges
 CACHE = scalar_kind(None, 1, 0.01, 100)
 FORM = scalar_kind("auto", "auto", "dual", "rkhs", "kernel", "features")
 UNSEEN, ALLOWED = scalar_kind("larger", "error"), scalar_kind("allow", "error")
@@ -324,7 +325,7 @@ EXECUTOR = Kind(lambda draw, case: None, hostile_scalar)
 COUNT = scalar_kind(1, 2, 3, without=(2**70, 1e300))  # so many are made, if asked for
 WARM = model(machines)
 RUN = {"n_threads": f.THREADS, "callback": f.CALLBACK}
-SOLVER = {"kernel": KERNEL, "sample_weight": f.WEIGHTS, "tol": TOL, "max_iter": STEPS, "cache_mb": CACHE, **RUN}
+SOLVER = {"kernel": KERNEL, "sample_weight": f.WEIGHTS, "tol": TOL, "max_iter": FEW_STEPS, "cache_mb": CACHE, **RUN}
 LOSS = scalar_kind(None, None, "zero_one", "gini", "entropy", "squared_error", "absolute_error", "poisson")
 LAYERS = {
     "criterion": scalar_kind(
@@ -461,10 +462,6 @@ TABLE = {
         "fit": model(ridges), "X": NEW, "diagonal": Kind(lambda draw, case: None, f.TARGETS.bad), **RUN,
     },
     "ridge.predict": {"fit": model(ridges), "X": NEW, **RUN},
-    "rules.Condition": {
-        "feature": scalar_kind(0, 1), "low": scalar_kind(-np.inf, 0.0), "high": scalar_kind(np.inf, 1.0),
-        "categories": scalar_kind(None, (0, 1)), "missing": f.FLAG,
-    },
     "rules.coverage": {"rs": model(lists), "X": NEW_TABLE, "unseen": ALLOWED, **RUN},
     "rules.decision_list": {"rs": model(lists), "order": scalar_kind("short", "support", "confidence", "given")},
     "rules.extract": {
@@ -472,7 +469,7 @@ TABLE = {
     },
     "rules.induce": {
         "X": f.X_TABLE, "y": f.LABELS, "prune": f.FLAG, "grow_share": SHARE, "optimise": COUNT, "variants": COUNT,
-        "tries": scalar_kind(None, 1, 3), "min_margin": scalar_kind(0.0, 1.0), "min_weight": scalar_kind(1.0, 2),
+        "tries": scalar_kind(None, 1, 3, without=(2**70, 1e300)), "min_margin": scalar_kind(0.0, 1.0), "min_weight": scalar_kind(1.0, 2),
         "max_rules": scalar_kind(None, 0, 1, 5), "max_conditions": scalar_kind(None, 0, 1, 5),
         "sample_weight": f.WEIGHTS, "categorical": Kind(_categorical, _bad_categorical),
         "missing": scalar_kind("fail", "error", "extra"), "feature_names": f.names_kind(),
@@ -529,3 +526,4 @@ TABLE = {
 }  # fmt: skip
 
 MODELS = {"model", "calibrated", "fit", "t", "tree", "rs", "path"}  # parameters that take what was fitted
+ALWAYS = {"cache_mb": "max_iter"}  # functions that take the one are given the other: the solver of machines

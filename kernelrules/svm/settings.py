@@ -17,6 +17,7 @@ __all__ = ["ConvergenceWarning", "NotSeparable", "Settings"]
 
 
 NEAR = 1e-12  # of the distance between its bounds: a variable that near to one is at it, but for rounding
+MOST = 1e100  # of costs and targets: their products with kernel values still are numbers
 
 
 class ConvergenceWarning(UserWarning):
@@ -63,6 +64,17 @@ def cost(C: Any, name: str = "C") -> float:
     if isinstance(C, (float, np.floating)) and math.isinf(C) and C > 0:
         return math.inf
     return check.positive(C, name)
+
+
+def costs(C: float, weight: np.ndarray) -> np.ndarray:
+    """C times the weights; refused where products with them would leave float64."""
+    with np.errstate(over="ignore"):
+        each = C * weight
+        if each.sum() > MOST:
+            raise ValueError(
+                f"C times sample_weight sums to {each.sum():.3g} over the rows: use smaller ones, up to {MOST:g}"
+            )
+    return each
 
 
 def fraction(nu: Any) -> float:
