@@ -11,7 +11,7 @@ import numpy as np
 from fuzzing import Kind, hostile_array, hostile_scalar, laid_out, numbers, pick, scalar_kind
 from scipy import sparse
 
-from kernelrules import erm, export, kernels, prune, ridge, rules, svm
+from kernelrules import erm, export, kernels, ridge, rules, svm
 from kernelrules import tree as trees
 
 WIDTH = 3  # columns of what models were fitted to; of a kernel matrix its training rows
@@ -93,7 +93,7 @@ def ridge_paths():
 
 @_quiet
 def erms():
-    X, two, three, y = _data()
+    X, two, three, _ = _data()
     return {
         "two": erm.fit(X, two, 0.1),
         "three": erm.fit(X, three, 0.1, loss="squared_hinge", intercept=True),
@@ -418,7 +418,8 @@ TABLE = {
     "graph.fit": {
         "W": Kind(_edges, _bad_edges), "y": f.LABELS_OR_TARGETS, "lam": POSITIVE,
         "labelled": Kind(_labelled, _bad_labelled), "normalised": f.FLAG, "classify": scalar_kind(None, True, False),
-        "decide": scalar_kind("largest", "excess"), "sample_weight": f.WEIGHTS, "unreached": scalar_kind("error", "nan"),
+        "decide": scalar_kind("largest", "excess"), "sample_weight": f.WEIGHTS,
+        "unreached": scalar_kind("error", "nan"),
         "solver": scalar_kind("auto", "direct", "cg"), "tol": TOL, "max_iter": STEPS, **RUN,
     },
     "graph.knn_graph": {
@@ -469,7 +470,8 @@ TABLE = {
     },
     "rules.induce": {
         "X": f.X_TABLE, "y": f.LABELS, "prune": f.FLAG, "grow_share": SHARE, "optimise": COUNT, "variants": COUNT,
-        "tries": scalar_kind(None, 1, 3, without=(2**70, 1e300)), "min_margin": scalar_kind(0.0, 1.0), "min_weight": scalar_kind(1.0, 2),
+        "tries": scalar_kind(None, 1, 3, without=(2**70, 1e300)),
+        "min_margin": scalar_kind(0.0, 1.0), "min_weight": scalar_kind(1.0, 2),
         "max_rules": scalar_kind(None, 0, 1, 5), "max_conditions": scalar_kind(None, 0, 1, 5),
         "sample_weight": f.WEIGHTS, "categorical": Kind(_categorical, _bad_categorical),
         "missing": scalar_kind("fail", "error", "extra"), "feature_names": f.names_kind(),

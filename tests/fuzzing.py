@@ -197,9 +197,11 @@ def hostile_array(draw, case, shape):
     values = case.rng.normal(size=shape)
     flat = values.reshape(-1)
     match pick(
-        draw, "NaN", "inf", "-inf", "1e300", "all 1e308", "all NaN", "3-d", "0-d", "1-d", "2-d", "no rows", "no columns",
+        draw, "NaN", "inf", "-inf", "1e300", "all 1e308", "all NaN", "3-d", "0-d", "1-d", "2-d", "no rows",
+        "no columns",
         "object", "text", "bytes", "complex", "masked", "dates", "ragged", "more rows", "fewer rows", "more columns",
-        "record", "None in it", "dict", "set", "generator", "scalar", "none", "raises", "void", "long ints", "strided 0",
+        "record", "None in it", "dict", "set", "generator", "scalar", "none", "raises", "void", "long ints",
+        "strided 0",
     ):  # fmt: skip
         case "NaN":
             case.has_nan = True
@@ -422,7 +424,8 @@ def _hostile_weights(draw, case):
 HOSTILE_SCALARS = (
     None, True, "text", "", float("nan"), float("inf"), -float("inf"), 0, 0.0, -0.0, -1, 0.5, 1, 5e-324, 1e-300, 1e300,
     2**70, -(2**70), 1 + 2j, b"x", (), [], {}, object(), np.array(3.0), np.array([1.0, 2.0]), np.float32(0.25),
-    np.int8(-3), np.bool_(True), np.datetime64("2020-01-01"), decimal.Decimal("NaN"), fractions.Fraction(1, 3), len, int,
+    np.int8(-3), np.bool_(True), np.datetime64("2020-01-01"), decimal.Decimal("NaN"), fractions.Fraction(1, 3), len,
+    int,
 )  # fmt: skip
 
 

@@ -139,8 +139,8 @@ def outcome(function, arguments):
             ours = type(error).__module__.startswith("kernelrules")
             if not ours and type(error) not in ALLOWED:
                 raise
-            assert str(error).strip(), f"{type(error).__name__} without a word"
             result = error
+    assert not isinstance(result, Exception) or str(result).strip(), f"{type(result).__name__} without a word"
     for warning in caught:
         assert warning.category.__module__.startswith("kernelrules"), f"{warning.category.__name__}: {warning.message}"
     return result
