@@ -19,7 +19,7 @@ import fuzz_table
 import fuzzing
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, note, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
@@ -162,7 +162,6 @@ def test_hostile_calls(name):
     @given(calls(name))
     def check(call):
         arguments, nan_in = call
-        note(f"{name}({', '.join(f'{k}={v!r}' for k, v in arguments.items())})")
         before = {k: frozen(v) for k, v in arguments.items() if k != "out"}
         result = outcome(function, arguments)
         assert {k: frozen(v) for k, v in arguments.items() if k != "out"} == before, "an argument was changed"

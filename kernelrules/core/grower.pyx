@@ -145,8 +145,8 @@ cdef int grow_best(Grower *grower, Py_ssize_t *n_leaves) noexcept nogil:
 
 cdef Grower *new_grower(const Table *table, const Criterion *criterion, const Rules *rules, const Limits *limits,
                         Arena *arena, bint own, Scratch **scratch, int n_threads) noexcept nogil:
-    """Memory for growing from an arena, which is freed with it if it is its own; NULL, and the arena the caller's still,
-    if there is none."""
+    """Memory for growing from an arena, which is freed with it if it is its own. NULL if there is none: the arena is
+    then the caller's still."""
     cdef Grower *grower = <Grower *> calloc(1, sizeof(Grower))
     cdef Py_ssize_t widest = 1, k
     if grower == NULL:
