@@ -498,7 +498,7 @@ def weights(sample_weight: Any, n: int, name: str = "sample_weight") -> np.ndarr
         raise ValueError(f"{name} is zero for every row")
     with np.errstate(over="ignore"):
         if not math.isfinite(array.sum()):
-            raise ValueError(f"the sum of {name} overflows float64: use smaller weights")
+            raise ValueError(f"{name} is too large: its sum overflows float64")
     return array
 
 
