@@ -251,6 +251,17 @@ def _numbers_list(*extra):
 good_free_lists = ([], [0.0], [-1.0], [np.nan], [np.inf], ["a"], [None], [[1.0, 2.0]], "12", [1e300], [5e-324], [1j])
 
 
+def _blocks(draw, case):
+    return [(f.X_ANY.good(draw, case), _alpha(draw, case)) for _ in range(pick(draw, 1, 2))]
+
+
+def _bad_blocks(draw, case):
+    one = (f.X_ANY.bad(draw, case), f.TARGETS.bad(draw, case))
+    return pick(
+        draw, [one], [(one[0], _alpha(draw, case))], [one[0]], one, [()], [], [None], hostile_scalar(draw, case)
+    )
+
+
 def _folds(draw, case):
     return pick(draw, 2, 3, np.arange(case.n) % 2, [(np.arange(1, case.n), np.arange(1))])
 
@@ -325,6 +336,12 @@ EXECUTOR = Kind(lambda draw, case: None, hostile_scalar)
 COUNT = scalar_kind(1, 2, 3, without=(2**70, 1e300))  # so many are made, if asked for
 WARM = model(machines)
 RUN = {"n_threads": f.THREADS, "callback": f.CALLBACK}
+EVERYWHERE = {
+    **RUN,
+    "executor": EXECUTOR,
+    "progress": scalar_kind(False, without=(True,)),
+}  # parameters that mean the same wherever they are
+ELSEWHERE = {"persist", "plot"}  # modules that write files and draw: tests of their own give them hostile input
 SOLVER = {"kernel": KERNEL, "sample_weight": f.WEIGHTS, "tol": TOL, "max_iter": FEW_STEPS, "cache_mb": CACHE, **RUN}
 LOSS = scalar_kind(None, None, "zero_one", "gini", "entropy", "squared_error", "absolute_error", "poisson")
 LAYERS = {
@@ -452,6 +469,10 @@ TABLE = {
         "solver": scalar_kind("auto", "exact", "cg"), "intercept": f.FLAG, "tol": TOL,
         "max_iter": STEPS, "n_components": scalar_kind(None, 1, 5), "rng": f.RNG, "keep_factor": f.FLAG, **RUN,
     },
+    "ridge.fit_blocks": {
+        "blocks": Kind(_blocks, _bad_blocks), "lam": POSITIVE, "feature_map": Kind(lambda draw, case: None, hostile_scalar),
+        "intercept": f.FLAG, "tol": TOL,
+    },
     "ridge.path": {**PATH, "lams": _numbers_list(), "intercept": f.FLAG, **RUN},
     "ridge.at": {"path": model(ridge_paths), "i": scalar_kind(None, 0, 1), "tol": TOL, "n_threads": f.THREADS},
     "ridge.certificate": {
@@ -463,6 +484,16 @@ TABLE = {
         "fit": model(ridges), "X": NEW, "diagonal": Kind(lambda draw, case: None, f.TARGETS.bad), **RUN,
     },
     "ridge.predict": {"fit": model(ridges), "X": NEW, **RUN},
+    "rules.additive": {
+        "X": f.X_TABLE, "y": f.LABELS_OR_TARGETS, "loss": scalar_kind("logistic", "squared"),
+        "max_depth": scalar_kind(1, 2), "mean_leaves": scalar_kind(3.0, 6), "trees": COUNT, "subsample": SHARE,
+        "min_leaf": scalar_kind(1, 5), "linear": f.FLAG, "max_rules": scalar_kind(None, 1, 5), "lams": _numbers_list(),
+        "n_lams": COUNT, "ratio": SHARE, "folds": Kind(_folds, _bad_folds), "rule": scalar_kind("1se", "min"),
+        "measure": scalar_kind("loss", "error"), "tol": TOL, "sample_weight": f.WEIGHTS,
+        "categorical": Kind(_categorical, _bad_categorical), "missing": scalar_kind("extra", "error"),
+        "feature_names": f.names_kind(), "class_names": CLASS_NAMES, "rng": f.RNG,
+    },
+    "rules.decision": {"model": model(lists), "X": NEW_TABLE, "unseen": ALLOWED},
     "rules.coverage": {"rs": model(lists), "X": NEW_TABLE, "unseen": ALLOWED, **RUN},
     "rules.decision_list": {"rs": model(lists), "order": scalar_kind("short", "support", "confidence", "given")},
     "rules.extract": {

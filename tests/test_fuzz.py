@@ -45,7 +45,7 @@ settings.register_profile(
 def public_functions():
     """Name: function, of all that __all__ lists, here and in its modules; kernels are made by users."""
     found = {}
-    listed = [getattr(kernelrules, name) for name in kernelrules.__all__]
+    listed = [getattr(kernelrules, name) for name in kernelrules.__all__ if name not in fuzz_table.ELSEWHERE]
     for module in [*(m for m in listed if isinstance(m, types.ModuleType)), kernelrules]:
         for name in module.__all__:
             thing = getattr(module, name)
@@ -53,7 +53,7 @@ def public_functions():
             if isinstance(thing, type):
                 if not issubclass(thing, kernelrules.kernels.Kernel):
                     continue  # results, warnings and errors: functions make them
-            elif not callable(thing):
+            elif not callable(thing) or thing.__module__.split(".")[1] in fuzz_table.ELSEWHERE:
                 continue
             found.setdefault(thing, full)
     return {full: thing for thing, full in found.items()}
@@ -70,17 +70,25 @@ def parameters_of(function):
     }
 
 
+def kinds_of(name):
+    return fuzz_table.EVERYWHERE | fuzz_table.TABLE[name]
+
+
 def test_the_table_is_complete():
     assert not set(FUNCTIONS) - set(fuzz_table.TABLE), "public functions without a line in fuzz_table.py"
     for name, function in FUNCTIONS.items():
-        missing = set(parameters_of(function)) - set(fuzz_table.TABLE[name])
+        missing = set(parameters_of(function)) - set(kinds_of(name))
         assert not missing, f"parameters of {name} without a kind in fuzz_table.py: {missing}"
 
 
 @st.composite
 def calls(draw, name):
     """Arguments of one call, and whether something in them holds NaN."""
-    kinds, parameters = fuzz_table.TABLE[name], parameters_of(FUNCTIONS[name])
+    parameters, every = parameters_of(FUNCTIONS[name]), inspect.signature(FUNCTIONS[name]).parameters.values()
+    passes_on = any(
+        p.kind is p.VAR_KEYWORD for p in every
+    )  # to another function, whose parameters are in the table too
+    kinds = {k: kind for k, kind in kinds_of(name).items() if passes_on or k in parameters}
     case = draw(fuzzing.cases(p=fuzz_table.WIDTH if set(kinds) & fuzz_table.MODELS else None))
     case.own_matrix = "kernel" in kinds and "X" in kinds and draw(st.integers(0, 7)) == 7
     needed = [k for k in kinds if k in parameters and parameters[k].default is inspect.Parameter.empty]
