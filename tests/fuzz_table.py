@@ -470,8 +470,8 @@ TABLE = {
         "max_iter": STEPS, "n_components": scalar_kind(None, 1, 5), "rng": f.RNG, "keep_factor": f.FLAG, **RUN,
     },
     "ridge.fit_blocks": {
-        "blocks": Kind(_blocks, _bad_blocks), "lam": POSITIVE, "feature_map": Kind(lambda draw, case: None, hostile_scalar),
-        "intercept": f.FLAG, "tol": TOL,
+        "blocks": Kind(_blocks, _bad_blocks), "lam": POSITIVE, "intercept": f.FLAG, "tol": TOL,
+        "feature_map": Kind(lambda draw, case: None, hostile_scalar),
     },
     "ridge.path": {**PATH, "lams": _numbers_list(), "intercept": f.FLAG, **RUN},
     "ridge.at": {"path": model(ridge_paths), "i": scalar_kind(None, 0, 1), "tol": TOL, "n_threads": f.THREADS},
