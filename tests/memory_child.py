@@ -19,7 +19,6 @@ from scipy import sparse
 from kernelrules import bounds, cython_api, erm, export, graph, kernels, prune, ridge, rules, svm  # noqa: F401
 from kernelrules import tree as trees
 
-warnings.simplefilter("ignore")
 rng = np.random.default_rng(0)
 
 
@@ -187,6 +186,7 @@ def limit():
 
 
 if __name__ == "__main__":
+    warnings.simplefilter("ignore")
     match sys.argv[1]:
         case "growth":
             growth()

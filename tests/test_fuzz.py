@@ -29,7 +29,7 @@ DEEP = int(os.environ.get("KERNELRULES_FUZZ", "0"))
 SECONDS = 60  # of one function's calls in the cheap profile take one or two; a hang ends the process, with a traceback
 ALLOWED = (ValueError, TypeError, MemoryError)
 # Fields in which NaN says that there is no number, as their description tells.
-NAN_MEANS_NONE = {"threshold", "fill", "confidence", "gammas", "loo_residuals", "fold_error"}
+NAN_MEANS_NONE = {"threshold", "fill", "confidence", "gammas", "loo_residuals", "fold_error", "gap_all"}
 pytestmark = pytest.mark.filterwarnings("default")
 
 settings.register_profile(

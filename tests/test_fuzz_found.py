@@ -49,6 +49,12 @@ def test_weights_that_overflow_are_refused():
         svm.svr(X, np.full(12, 1e308))
 
 
+def test_a_tolerance_of_float32_narrows_nothing():
+    model = svm.svr(X, X[:, 0], epsilon=1e300, tol=np.float32(0.25))
+    assert model.certificate.converged
+    assert not model.dual_coef.any()
+
+
 def test_more_steps_than_a_machine_word_counts():
     np.testing.assert_array_equal(svm.svc(X, TWO, max_iter=2**70).dual_coef, svm.svc(X, TWO).dual_coef)
 

@@ -40,7 +40,7 @@ class Settings:
     executor: Any = None
 
     def __post_init__(self) -> None:
-        check.positive(self.tol, "tol")
+        object.__setattr__(self, "tol", check.positive(self.tol, "tol"))  # a float32 would narrow what it meets
         if self.max_iter is not None:
             check.whole(self.max_iter, "max_iter", 1)
         if self.cache_mb is not None:
