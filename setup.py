@@ -5,6 +5,7 @@ Everything else (metadata, dependencies, tools) is in pyproject.toml. The switch
 KERNELRULES_BOUNDS=1      bounds and wraparound checks on: what one CI run builds with
 KERNELRULES_NO_OPENMP=1   as where the compiler has no OpenMP: prange becomes a plain loop
 KERNELRULES_LIBOMP=DIR    where LLVM's OpenMP is, for compilers that come without one: DIR/include, DIR/lib (macOS)
+KERNELRULES_SANITIZE=1    AddressSanitizer and UndefinedBehaviorSanitizer: what the stage sanitize of .ci/run builds with
 KERNELRULES_ANNOTATE=1    write Cython's annotated HTML next to the generated C, under build/generated/
 """
 
@@ -24,6 +25,7 @@ from setuptools.errors import CompileError, LinkError
 CHECKS = os.environ.get("KERNELRULES_BOUNDS") == "1"
 NO_OPENMP = os.environ.get("KERNELRULES_NO_OPENMP") == "1"
 LIBOMP = os.environ.get("KERNELRULES_LIBOMP")
+SANITIZE = os.environ.get("KERNELRULES_SANITIZE") == "1"
 ANNOTATE = os.environ.get("KERNELRULES_ANNOTATE") == "1"
 FREE_THREADED = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))  # has no limited API
 
@@ -37,6 +39,9 @@ DIRECTIVES = {
     "freethreading_compatible": True,
 }
 COMPILE_ARGS = ["-O3", "-g0", "-fno-math-errno", "-fno-trapping-math", "-fopenmp-simd"]
+SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"] if SANITIZE else []
+if SANITIZE:  # the later of two flags counts: slower code that the sanitizers can see through, with line numbers
+    COMPILE_ARGS += [*SANITIZERS, "-O1", "-g1", "-fno-omit-frame-pointer"]
 # Fused multiply-adds make the vectorised kernels fast; elsewhere they would break error-free sums.
 CONTRACT = {"core.simd": "-ffp-contract=fast"}
 HEADERS = [str(p) for p in sorted(Path("kernelrules").rglob("*.h"))]
@@ -96,6 +101,7 @@ def extension(name):
         include_dirs=["kernelrules/include", "kernelrules/core"],
         depends=HEADERS,
         extra_compile_args=[*COMPILE_ARGS, CONTRACT.get(name, "-ffp-contract=off")],
+        extra_link_args=list(SANITIZERS),
         define_macros=[] if FREE_THREADED else [("Py_LIMITED_API", "0x030b0000")],
         py_limited_api=not FREE_THREADED,
     )
@@ -146,7 +152,7 @@ class BuildExt(build_ext):
         else:
             self._generate(force=now[0] != before[0])
         super().build_extensions()
-        if not (self.inplace or CHECKS or NO_OPENMP):
+        if not (self.inplace or CHECKS or NO_OPENMP or SANITIZE):
             # A checkout's own folder shadows the installed package for `python -m kernelrules` run inside it.
             self.copy_extensions_to_source()
         stamp.write_text(" ".join(now))

@@ -32,6 +32,7 @@ __all__ = [
     "float_type",
     "free_memory",
     "generator",
+    "in_order",
     "labels",
     "matrix",
     "names",
@@ -282,7 +283,8 @@ def output(out: Any, shape: tuple[int, ...], dtype: np.dtype, *inputs: Any, name
     if not out.flags.aligned:
         raise ValueError(f"{name} is not aligned in memory")
     for other in inputs:
-        arrays = (other.data, other.indices, other.indptr) if sparse.issparse(other) else (other,)
+        arrays = [getattr(other, part, None) for part in ("data", "indices", "indptr", "row", "col")]
+        arrays = arrays if sparse.issparse(other) else [other]
         if any(isinstance(a, np.ndarray) and _overlap(out, a) for a in arrays):
             raise ValueError(f"{name} overlaps the input in memory")
     return out
@@ -388,11 +390,16 @@ def _rows(raw: np.ndarray, name: str, dtype: np.dtype) -> np.ndarray:
     no_gaps = array.strides[1] == itemsize or array.shape[1] == 1
     apart = array.strides[0] >= array.shape[1] * itemsize or array.shape[0] <= 1
     if not (no_gaps and apart and array.strides[0] % itemsize == 0 and array.flags.aligned):
-        array = np.ascontiguousarray(array)
+        array = in_order(array)
     _, place = magnitude(array)
     if place is not None:
         _refuse(raw[place], name, dtype, *place)
     return array
+
+
+def in_order(array: np.ndarray, dtype: Any = None) -> np.ndarray:
+    """Without gaps, in C's order, and aligned: ascontiguousarray does not see to the last."""
+    return np.require(array, dtype, ("C", "A", "E"))
 
 
 def _cast(raw: np.ndarray, dtype: np.dtype) -> np.ndarray:
@@ -481,7 +488,7 @@ def targets(y: Any, n: int, name: str = "y") -> np.ndarray:
     array = _column(y, name, n)
     if array.dtype.kind not in "fiub":
         raise DtypeError(f"{name} must hold real numbers, got dtype {array.dtype}")
-    numbers = np.ascontiguousarray(array, dtype=np.float64)
+    numbers = in_order(array, np.float64)
     bad = np.flatnonzero(~np.isfinite(numbers))
     if len(bad):
         raise ValueError(f"{name} holds {numbers[bad[0]]} at position {bad[0]}")
@@ -498,6 +505,9 @@ def weights(sample_weight: Any, n: int, name: str = "sample_weight") -> np.ndarr
         raise ValueError(f"{name} must not be negative, got {array[bad[0]]} at position {bad[0]}")
     if n and not array.any():
         raise ValueError(f"{name} is zero for every row")
+    with np.errstate(over="ignore"):
+        if not math.isfinite(array.sum()):
+            raise ValueError(f"{name} is too large: its sum overflows float64")
     return array
 
 
@@ -579,14 +589,14 @@ def _csr(raw: Any, name: str, dtype: np.dtype) -> Csr:
         canonical = sparse.csr_array((data, indices, indptr), shape=source.shape, copy=True)
         canonical.sum_duplicates()
         data, indices, indptr = canonical.data, canonical.indices, canonical.indptr
-    cast = np.ascontiguousarray(_cast(data, dtype))
+    cast = in_order(_cast(data, dtype))
     _, place = magnitude(cast[None, :])
     if place is not None:
         row = int(np.searchsorted(indptr, place[1], side="right")) - 1
         _refuse(data[place[1]], name, dtype, row, int(indices[place[1]]))
     if n_columns <= np.iinfo(np.intc).max:
         indices = indices.astype(np.intc, copy=False)
-    return Csr(cast, np.ascontiguousarray(indices), np.ascontiguousarray(indptr, dtype=np.intp), n_columns)
+    return Csr(cast, in_order(indices), in_order(indptr, np.intp), n_columns)
 
 
 def sparse_rows(array: np.ndarray) -> Csr:

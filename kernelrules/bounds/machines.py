@@ -105,10 +105,10 @@ def rademacher_monte_carlo(
     generator = check.generator(rng)
     threads, tick = parallel.n_threads_or_default(n_threads), parallel.ticker(callback, "rademacher")
     given = check.matrix(K, "K", dtype=np.float64)
+    n = len(given)
+    if given.shape != (n, n) or n == 0:
+        raise ValueError(f"K must be square and not empty, got shape {given.shape}")
     matrix = given.toscipy().toarray() if isinstance(given, check.Csr) else given
-    n = len(matrix)
-    if matrix.shape != (n, n) or n == 0:
-        raise ValueError(f"K must be square and not empty, got shape {matrix.shape}")
     require_symmetric(matrix, "K")
     with np.errstate(over="ignore"):
         trace, largest = float(np.trace(matrix)), float(np.abs(matrix).sum())
@@ -302,9 +302,9 @@ def of_model(
     classes, codes = check.labels(y, n)
     require_known(classes, model.classes, "model")
     signs = np.where(classes[codes] == model.classes[1], 1.0, -1.0)
-    trace = _trace(x, model.kernel)
     decide = svm.decision if isinstance(model, SVMModel) else erm.decision
     values = decide(model, X, n_threads=n_threads, callback=callback)
+    trace = _trace(x, model.kernel)
     if isinstance(model.kernel, kernels.Precomputed):
         _require_same_points(model, x, values - intercept, norm)
     if intercept != 0:

@@ -172,14 +172,14 @@ def grow(Presorted presorted, str criterion, Py_ssize_t n_classes, Py_ssize_t n_
     limits.max_features, limits.seed, limits.exact = max_features, seed, exact
     try:
         if scratch == NULL:
-            raise MemoryError
+            raise MemoryError("working memory could not be allocated")
         for k in range(n_threads):
             scratch[k] = new_scratch(table, &how, weighted, table.n)
             if scratch[k] == NULL:
-                raise MemoryError
+                raise MemoryError("working memory could not be allocated")
         top = new_grower(table, &how, &rules, &limits, presorted.root, False, scratch, n_threads)
         if top == NULL:
-            raise MemoryError
+            raise MemoryError("working memory could not be allocated")
         raise_for_status(start_root(top))
         if max_leaves:
             best_first(top, tick, out)
@@ -221,7 +221,7 @@ cdef int finish(const Grower *top, Grower **subtrees, Py_ssize_t n_tasks, list o
     cdef Visit *stack = <Visit *> malloc((n + 2) * sizeof(Visit))
     cdef list flags = [], stand_ins = []
     if stack == NULL:
-        raise MemoryError
+        raise MemoryError("working memory could not be allocated")
     try:
         collect(top, subtrees, stack, grown, flags, stand_ins)
     finally:
@@ -271,12 +271,12 @@ cdef int subtrees_of(Grower *top, Scratch **scratch, int n_threads, tick, list o
     cdef bint going
     try:
         if subtrees == NULL or numbers == NULL:
-            raise MemoryError
+            raise MemoryError("working memory could not be allocated")
         numbers[0] = top.number
         for k in range(1, n_threads if n_tasks else 1):
             numbers[k] = <uint32_t *> malloc(top.table.n * sizeof(uint32_t))
             if numbers[k] == NULL:
-                raise MemoryError
+                raise MemoryError("working memory could not be allocated")
         while first < n_tasks:
             end, rows = first, 0
             while end < n_tasks and (end == first or rows * cost < n_threads * (BUDGET // LEVELS)):

@@ -63,6 +63,8 @@ cdef int grow_some(Grower *grower, Py_ssize_t budget) noexcept nogil:
         budget -= work.m * grower.table.n_columns * grower.entry_cost + grower.node_cost
         if work.m <= grower.alone:
             status = push(&grower.tasks, &grower.n_tasks, &grower.task_room, &work)
+            if status != OK:
+                release(grower, &work)
             grower.nodes[work.node].task = <int> (grower.n_tasks - 1)
             continue
         status = enter_arena(grower, &work, CLOSE)
@@ -70,9 +72,7 @@ cdef int grow_some(Grower *grower, Py_ssize_t budget) noexcept nogil:
             status = find_split(grower, &work)
         if status == OK and work.column >= 0:
             status = split(grower, &work)
-            free(work.known)
-        else:
-            release(grower, &work)
+        release(grower, &work)
     return status
 
 
@@ -89,16 +89,18 @@ cdef int into_heap(Grower *grower, Work *work) noexcept nogil:
         release(grower, work)
         return status
     status = push(&grower.tasks, &grower.n_tasks, &grower.task_room, work)
+    if status != OK:
+        release(grower, work)
+        return status
     heap = grower.tasks
-    while status == OK and at > 0:
+    while at > 0:
         above = (at - 1) // 2
         if not is_ahead(work, heap + above):
             break
         heap[at] = heap[above]
         at = above
-    if status == OK:
-        heap[at] = work[0]
-    return status
+    heap[at] = work[0]
+    return OK
 
 
 cdef void out_of_heap(Grower *grower, Work *best) noexcept nogil:
@@ -129,7 +131,7 @@ cdef int grow_best(Grower *grower, Py_ssize_t *n_leaves) noexcept nogil:
     if grower.n_tasks:
         out_of_heap(grower, &work)
         status = split(grower, &work)
-        free(work.known)
+        release(grower, &work)
         if grower.nodes[work.node].feature >= 0:
             n_leaves[0] += 1
     while status == OK and grower.n_stack and n_leaves[0] < grower.limits.max_leaves:
@@ -143,7 +145,8 @@ cdef int grow_best(Grower *grower, Py_ssize_t *n_leaves) noexcept nogil:
 
 cdef Grower *new_grower(const Table *table, const Criterion *criterion, const Rules *rules, const Limits *limits,
                         Arena *arena, bint own, Scratch **scratch, int n_threads) noexcept nogil:
-    """Memory for growing from an arena; NULL if there is none."""
+    """Memory for growing from an arena, which is freed with it if it is its own. NULL if there is none: the arena is
+    then the caller's still."""
     cdef Grower *grower = <Grower *> calloc(1, sizeof(Grower))
     cdef Py_ssize_t widest = 1, k
     if grower == NULL:
@@ -166,6 +169,7 @@ cdef Grower *new_grower(const Table *table, const Criterion *criterion, const Ru
     if (grower.found == NULL or grower.columns == NULL or grower.shift == NULL or grower.left_of == NULL
             or (criterion.kind == ABSOLUTE and (grower.rank == NULL or grower.sorted_y == NULL
                                                 or grower.sorted_w == NULL))):
+        grower.n_arenas = 0
         free_grower(grower)
         return NULL
     return grower
@@ -250,7 +254,10 @@ cdef int start_root(Grower *grower) noexcept nogil:
                 while i > 0 and is_missing(table, arena.order[k][i - 1], table.ordered[k]):
                     i -= 1
             work.known[k] = <uint32_t> i
-    return push(&grower.stack, &grower.n_stack, &grower.stack_room, &work)
+    if push(&grower.stack, &grower.n_stack, &grower.stack_room, &work) != OK:
+        free(work.known)
+        return NO_MEMORY
+    return OK
 
 
 cdef inline bint is_missing(const Table *table, uint32_t entry, Py_ssize_t column) noexcept nogil:

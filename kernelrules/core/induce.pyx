@@ -367,11 +367,11 @@ cdef class Grower:
         if (growth.state == NULL or growth.covered == NULL or growth.row == NULL or growth.tag == NULL
                 or growth.size == NULL or growth.known == NULL or growth.active == NULL or growth.cuts == NULL
                 or growth.groups == NULL or self.useful == NULL):
-            raise MemoryError
+            raise MemoryError("working memory could not be allocated")
         for k in range(n_threads):
             growth.groups[k] = <Group *> malloc((n + 2) * sizeof(Group))
             if growth.groups[k] == NULL:
-                raise MemoryError
+                raise MemoryError("working memory could not be allocated")
 
     def __dealloc__(self):
         cdef Growth *growth = &self.growth
@@ -444,7 +444,7 @@ cdef class Grower:
         cdef Py_ssize_t n = self.growth.columns.n, n_conditions = len(conditions), k, j, first, last
         cdef uint16_t *other = <uint16_t *> malloc(n * sizeof(uint16_t))
         if other == NULL:
-            raise MemoryError
+            raise MemoryError("working memory could not be allocated")
         for k in range(n):
             out[k] = <uint16_t> n_conditions
         for k in range(n_conditions - 1, -1, -1):

@@ -169,5 +169,5 @@ def shorten(const uint64_t[:, ::1] covers, const double[::1] bits, Py_ssize_t ke
     free(before)
     free(sums)
     if before == NULL or sums == NULL:
-        raise MemoryError
+        raise MemoryError("working memory could not be allocated")
     return length

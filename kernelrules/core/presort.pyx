@@ -390,13 +390,13 @@ cdef int read_all(const real_t *example, Table *table, const uint32_t *labels, P
         if not by_columns and not in_place:
             room = <real_t *> kr_block(min(BATCH, p) * n_bytes)
         if work == NULL or (room == NULL and not by_columns and not in_place):
-            raise MemoryError
+            raise MemoryError("working memory could not be allocated")
         for k in range(n_threads):
             work[k].keys = kr_block(n_bytes)
             work[k].other_keys = kr_block(n_bytes)
             work[k].other_entries = <uint32_t *> kr_block(n * sizeof(uint32_t))
             if work[k].keys == NULL or work[k].other_keys == NULL or work[k].other_entries == NULL:
-                raise MemoryError
+                raise MemoryError("working memory could not be allocated")
         step = max(1, min(BATCH, AT_ONCE // max(n, 1)))
         for first in range(0, p, step):
             width = min(step, p - first)
@@ -486,7 +486,7 @@ cdef int gather_bins(Table *table, uint16_t **codes, double **distinct) except -
     table.n_bins_all = total
     table.bin_value = <double *> calloc(max(total, 1), sizeof(double))
     if table.bin_value == NULL:
-        raise MemoryError
+        raise MemoryError("working memory could not be allocated")
     for k in range(table.n_coded):
         if distinct[table.coded[k]] != NULL:
             memcpy(table.bin_value + table.bin_start[k], distinct[table.coded[k]], table.n_bins[k] * sizeof(double))
@@ -537,7 +537,7 @@ cdef class Presorted:
         table.tied = <uint8_t *> calloc(p, 1)
         if (table.place == NULL or table.ordered == NULL or table.coded == NULL or table.n_levels == NULL
                 or table.n_bins == NULL or table.bin_start == NULL or table.missing == NULL or table.tied == NULL):
-            raise MemoryError
+            raise MemoryError("working memory could not be allocated")
         for i in range(p):
             table.n_levels[i] = n_levels[i]
             table.wide = table.wide or n_levels[i] >= FEW
@@ -556,7 +556,7 @@ cdef class Presorted:
             labels_at = &labels[0]
         try:
             if block == NULL or codes == NULL or distinct == NULL:
-                raise MemoryError
+                raise MemoryError("working memory could not be allocated")
             if table.single:
                 read_all(<const float *> NULL, table, labels_at, few, n_threads, block, codes, distinct)
             else:
@@ -586,7 +586,7 @@ cdef class Presorted:
         cdef Arena *root = new_arena(n, n_orders, False, own_rows, table.n_coded * (2 if table.wide else 1), n_outputs,
                                      w is not None)
         if root == NULL:
-            raise MemoryError
+            raise MemoryError("working memory could not be allocated")
         self.root = root
         for k in range(table.n_ordered):
             root.order[k] = block + table.ordered[k] * n
@@ -631,7 +631,7 @@ cdef int order_targets(const double[:, ::1] y, uint32_t *entries) except -1:
     cdef uint32_t *other_entries = <uint32_t *> malloc(n * sizeof(uint32_t))
     try:
         if keys == NULL or other_keys == NULL or other_entries == NULL:
-            raise MemoryError
+            raise MemoryError("working memory could not be allocated")
         for i in range(n):
             keys[i] = key_of(y[i, 0], <uint64_t> 0)
             entries[i] = <uint32_t> i

@@ -186,7 +186,7 @@ cdef class Ranked:
         columns.tag = <uint32_t *> kr_block(max(n_entries, 1) * sizeof(uint32_t))
         if (columns.start == NULL or columns.size == NULL or columns.known == NULL or columns.usual == NULL
                 or columns.n_ranks == NULL or columns.value == NULL or columns.row == NULL or columns.tag == NULL):
-            raise MemoryError
+            raise MemoryError("working memory could not be allocated")
 
     def __dealloc__(self):
         cdef Columns *columns = &self.columns
@@ -234,7 +234,7 @@ def ranked_dense(const real_t[:, :] values, const Py_ssize_t[::1] n_levels, int 
     cdef Work *work = new_work(n, n_threads)
     cdef int status = OK, found
     if work == NULL:
-        raise MemoryError
+        raise MemoryError("working memory could not be allocated")
     try:
         for j in range(p):
             columns.start[j] = j * n
@@ -266,7 +266,7 @@ def ranked_sparse(const real_t[::1] data, const int[::1] rows, const Py_ssize_t[
     cdef const int *rows_at = &rows[0] if data.shape[0] else NULL
     cdef int status = OK, found
     if work == NULL:
-        raise MemoryError
+        raise MemoryError("working memory could not be allocated")
     try:
         for j in range(p + 1):
             columns.start[j] = start[j]

@@ -10,7 +10,7 @@ Invariant: all columns of a node list the same rows, in their own order.
 from cython.parallel cimport prange, threadid
 from libc.math cimport INFINITY, NAN
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
-from libc.stdlib cimport malloc
+from libc.stdlib cimport free, malloc
 from libc.string cimport memmove, memset
 
 from kernelrules.core.criteria cimport ABSOLUTE
@@ -252,7 +252,8 @@ cdef int set_sides(Grower *grower, Work *work) noexcept nogil:
 
 
 cdef int split(Grower *grower, Work *work) noexcept nogil:
-    """Make the split that was found; children that may be split are pushed on the stack."""
+    """Make the split that was found; children that may be split are pushed on the stack. They may take the node's
+    histogram, which is then NULL."""
     cdef const Table *table = grower.table
     cdef Arena *arena = grower.arenas[work.arena]
     cdef Py_ssize_t first, second, m_left, n_sums = grower.criterion.n_sums
@@ -272,7 +273,6 @@ cdef int split(Grower *grower, Work *work) noexcept nogil:
     if not is_significant(grower, work.node, first):
         node.feature, node.gain, node.subset, node.n_stand_ins = -1, 0, -1, 0
         grower.n_nodes -= 2
-        drop_histogram(grower, work.histogram)
         return OK
     node.left, node.right = <unsigned int> first, <unsigned int> second
     if not grower.rules.missing_apart:      # there it is the side of most known rows
@@ -291,13 +291,14 @@ cdef int split(Grower *grower, Work *work) noexcept nogil:
     left_final = is_final(grower, first, left.depth)
     right_final = is_final(grower, second, right.depth)
     if left_final and right_final:
-        drop_histogram(grower, work.histogram)
         return OK
     kept = 1 if left_final else 0 if right_final else -1
     if work.known != NULL:
         left.known = <uint32_t *> malloc(table.n_ordered * sizeof(uint32_t)) if not left_final else NULL
         right.known = <uint32_t *> malloc(table.n_ordered * sizeof(uint32_t)) if not right_final else NULL
         if (left.known == NULL and not left_final) or (right.known == NULL and not right_final):
+            free(left.known)
+            free(right.known)
             return NO_MEMORY
     right.start = work.start + m_left
     status = share_histogram(grower, work, &left, &right, left_final, right_final)     # both lists of rows are there
@@ -307,10 +308,22 @@ cdef int split(Grower *grower, Work *work) noexcept nogil:
     if grower.criterion.kind == ABSOLUTE:
         move_list(arena.order[table.n_ordered] + work.start, work.m, m_left, kept)
     right.start = work.start + (m_left if kept < 0 else 0)
-    if status == OK and not right_final:
-        status = push(&grower.stack, &grower.n_stack, &grower.stack_room, &right)
-    if status == OK and not left_final:
-        status = push(&grower.stack, &grower.n_stack, &grower.stack_room, &left)
+    return push_children(grower, &left, &right, left_final, right_final, status)
+
+
+cdef int push_children(Grower *grower, Work *left, Work *right, bint left_final, bint right_final,
+                       int status) noexcept nogil:
+    """Put the children that may be split on the stack; what belongs to one that cannot be put there is freed."""
+    cdef Work *child
+    cdef int side
+    for side in range(2):
+        child = left if side else right
+        if status == OK and not (left_final if side else right_final):
+            status = push(&grower.stack, &grower.n_stack, &grower.stack_room, child)
+            if status == OK:
+                continue
+        drop_histogram(grower, child.histogram)
+        free(child.known)
     return status
 
 

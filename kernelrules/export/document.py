@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from kernelrules import check
 from kernelrules.export.branches import one_of_both
 from kernelrules.results import Condition, Rule, RuleList, Surrogates, Tree
 from kernelrules.results.verify import verified_rules, verified_tree
@@ -23,6 +24,7 @@ __all__ = ["from_json", "to_json"]
 
 _FORMAT = 1
 _SCALARS = (bool, int, float, str)
+_MOST_SPACES = 100
 _NO_NUMBERS = ("nan", "inf", "-inf")  # in JSON
 
 
@@ -50,9 +52,12 @@ def to_json(t: Tree | RuleList, *, indent: int | None = None) -> str:
     array(['a', 'b'], dtype='<U1')
     """
     one_of_both(t)
+    spaces = None if indent is None else check.whole(indent, "indent", 0)
+    if spaces is not None and spaces > _MOST_SPACES:
+        raise ValueError(f"indent must be at most {_MOST_SPACES}, got {spaces}")
     kind = "tree" if isinstance(t, Tree) else "rules"
     written = {field.name: _written(getattr(t, field.name), field.name) for field in fields(t)}
-    return json.dumps({"kernelrules": _FORMAT, "kind": kind} | written, indent=indent, allow_nan=False)
+    return json.dumps({"kernelrules": _FORMAT, "kind": kind} | written, indent=spaces, allow_nan=False)
 
 
 def from_json(text: str) -> Tree | RuleList:

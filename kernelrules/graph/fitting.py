@@ -30,6 +30,7 @@ __all__ = ["ConvergenceWarning", "Unreached", "fit"]
 NOT_REACHED = -2  # what core.spread says
 _NAMED = 5  # points that an error names
 _MAX_ITER = 1000
+_LEAST = 1e-100  # of λ and of weights beside the largest: products of three still are numbers
 _LOST = 1e-14  # of a degree: an edge that weighs less does not change it
 
 
@@ -158,8 +159,8 @@ def fit(
     points = _points(labelled, m)
     classes, targets = _targets(y, len(points), m, classify)
     weight = check.weights(sample_weight, len(points))
-
-    w = _felt(w)
+    weight = weight / _power_of_two(weight.max())  # only their ratios matter
+    w, strength = _in_units(_felt(w), strength, normalised)
     order, before, edge = core.spread(w.indptr, w.indices, w.data, points[weight > 0])
     lost = np.flatnonzero(before == NOT_REACHED)
     if len(lost) and unreached == "error":
@@ -186,7 +187,7 @@ def fit(
         unreached=lost,
         residual=solution.residual,
         certificate=solution.certificate,
-        lam=strength,
+        lam=check.positive(lam, "lam"),
         normalised=normalised,
     )
 
@@ -241,7 +242,7 @@ def _unit(targets: np.ndarray) -> float:
     largest = float(np.abs(targets).max(initial=0.0))
     if largest > 1e150:
         raise ValueError(f"y holds numbers as large as {largest:.3g}, whose squares overflow: use smaller units")
-    return math.ldexp(1.0, max(math.frexp(largest)[1], -1000)) if largest > 0 else 1.0
+    return _power_of_two(largest)
 
 
 def _labels(
@@ -266,6 +267,26 @@ def _felt(w: check.Csr) -> check.Csr:
     degree = degrees(w)
     felt = w.data > _LOST * np.minimum(np.repeat(degree, np.diff(w.indptr)), degree[w.indices])
     return w if felt.all() else only(w, felt)
+
+
+def _power_of_two(number: float) -> float:
+    """The one just above, or 1 for 0; dividing by it is exact."""
+    return math.ldexp(1.0, max(math.frexp(number)[1], -1000)) if number > 0 else 1.0
+
+
+def _in_units(w: check.Csr, lam: float, normalised: bool) -> tuple[check.Csr, float]:
+    """The same problem with weights of edges up to 1: λ is what they are multiplied by."""
+    largest = float(w.data.max(initial=0.0))
+    unit = _power_of_two(largest)
+    strength = lam if normalised or largest == 0 else lam * unit
+    if not _LEAST <= strength <= 1 / _LEAST:
+        raise ValueError(
+            f"lam ({lam:g}) times the largest weight of W ({largest:.3g}) overflows or vanishes: use other units"
+        )
+    lightest = float(w.data.min(initial=largest))
+    if lightest < _LEAST * largest:
+        raise ValueError(f"W holds weights of {lightest:.3g} and {largest:.3g}, further apart than {1 / _LEAST:g}")
+    return check.Csr(w.data / unit, w.indices, w.indptr, w.n_features), strength
 
 
 def _part(w: check.Csr, rows: np.ndarray) -> check.Csr:

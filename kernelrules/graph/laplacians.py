@@ -61,7 +61,11 @@ def _symmetric(w: check.Csr) -> check.Csr:
 
 def degrees(w: check.Csr) -> np.ndarray:
     """Sums of the rows."""
-    return w.toscipy().sum(axis=1)
+    with np.errstate(over="ignore"):
+        sums = w.toscipy().sum(axis=1)
+    if not np.isfinite(sums).all():
+        raise ValueError(f"the weights of W in row {int(np.argmax(~np.isfinite(sums)))} sum to more than float64 holds")
+    return sums
 
 
 def laplacian(W: Any, normalised: bool = False) -> sparse.csr_array:

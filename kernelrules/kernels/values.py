@@ -81,7 +81,11 @@ def product(
         return out
     if isinstance(kernel, Linear):
         a, b = plain(x), plain(z)
-        return np.asarray(a @ (b.T @ coefficients.T), dtype=np.float64)
+        with np.errstate(over="ignore", invalid="ignore"):
+            values = np.asarray(a @ (b.T @ coefficients.T), dtype=np.float64)
+        if not np.isfinite(values).all():
+            raise ValueError("X is so large that products with it overflow: use smaller units")
+        return values
     if isinstance(x, check.Csr) or isinstance(z, check.Csr):
         a, b = (m if isinstance(m, check.Csr) else check.sparse_rows(m) for m in (x, z))
         a, b = check.fewer_columns(a, b)

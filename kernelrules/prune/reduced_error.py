@@ -125,6 +125,7 @@ def _weights_by_leaf(tree: Tree, X: Any, leaves: Any, codes: Any, weight: np.nda
     comes_apart = np.isnan(x).any(axis=1)
     whole = ~comes_apart
     by_leaf = np.bincount(leaves[whole] * k + codes[whole], weight[whole], n * k).reshape(n, k)
+    by_leaf = by_leaf.astype(np.float64)  # of no rows bincount makes whole numbers
     _add_fractions(by_leaf, tree, x[comes_apart], codes[comes_apart], weight[comes_apart], n_threads)
     return by_leaf
 

@@ -63,7 +63,7 @@ class PruneCV(Result):
     se : ndarray (n_trees,)
         Standard error of it, over rows.
     fold_error : ndarray (n_folds, n_trees)
-        The same mean in each fold.
+        The same mean in each fold; NaN for one of rows of weight 0.
     chosen : int
         Number of the chosen tree.
     tree : Tree

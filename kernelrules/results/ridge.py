@@ -157,7 +157,8 @@ class RidgePath(Result):
     loo_errors : ndarray (l,)
         Weighted mean of the squared leave-one-out residuals (summed over targets).
     loo_residuals : ndarray (l, n) or (l, n, t)
-        yᵢ - fᵢ where fᵢ was fitted without point i, at the same λW: that is, with λW/(W - wᵢ) for λ.
+        yᵢ - fᵢ where fᵢ was fitted without point i, at the same λW: that is, with λW/(W - wᵢ) for λ. NaN for points
+        of weight 0.
     dof : ndarray (l,)
         Effective degrees of freedom, the trace of the hat matrix; with an intercept it counts.
     best : int

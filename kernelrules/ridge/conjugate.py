@@ -80,7 +80,8 @@ def descend(
         image = multiply(direction) + noise * direction
         curvature = _dots(direction, image)
         if (curvature < 0).any() and not problem.semidefinite:
-            lowest = float((curvature / _dots(direction, direction)).min())
+            with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+                lowest = float(np.nanmin(curvature / _dots(direction, direction)))
             raise ValueError(
                 f"the kernel matrix is not positive semi-definite: with lam times the sum of weights on its diagonal, "
                 f"{lam * total:.3g}, it still has an eigenvalue of {lowest:.6g} or less"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -263,5 +264,8 @@ def certificate(
     sums = np.abs(rows.sum(axis=1))
     if problem.intercept and (sums > 1e-8 * np.abs(rows).sum(axis=1) + np.finfo(np.float64).tiny).any():
         raise ValueError(f"with an intercept alpha must sum to 0, but its sum is {sums.max():.6g}")
-    found = worth(problem, rows, problem.product(rows))
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = worth(problem, rows, problem.product(rows))
+    if not math.isfinite(found.primal + found.dual + found.gap):
+        raise ValueError(f"the objective at alpha, of up to {np.abs(rows).max():.3g}, does not fit float64")
     return Certificate(found.primal, found.dual, found.gap, found.kkt, 0, found.settled(tol, problem.y))

@@ -219,6 +219,15 @@ def targets(y: Any, n: int, name: str = "y") -> tuple[np.ndarray, bool]:
     return rows, flat
 
 
+def _require_squares(rows: np.ndarray, weight: np.ndarray) -> None:
+    """Refuse targets and weights for which the sum of weighted squares is not a float64."""
+    largest, total = float(np.abs(rows).max(initial=0.0)), math.fsum(weight)
+    if largest > 1 and total > _MOST / largest / largest:
+        raise ValueError(
+            f"sample_weight, whose sum is {total:.3g}, times the square of y, up to {largest:.3g}, does not fit float64"
+        )
+
+
 def require_strength(lam: float, total: float) -> None:
     """Refuse a product of lam and the sum of weights that is not a float64."""
     if not _LEAST < lam * total < _MOST:
@@ -252,6 +261,7 @@ def read(
         raise ValueError("no labelled point: y is empty" if x.shape[0] else "X has no rows")
     rows, flat = targets(y, n)
     weight = check.weights(sample_weight, n)
+    _require_squares(rows, weight)
     kept = np.flatnonzero(weight)
     resolved = resolve(kernel, x)
     points = x

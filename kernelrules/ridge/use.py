@@ -115,7 +115,10 @@ def _values(fit: RidgeFit, x: Any, threads: int, tick: Any = None) -> np.ndarray
                 if tick is not None:
                     tick(int(rows[-1]) + 1, x.shape[0])
         elif isinstance(fit.kernel, kernels.Precomputed):
-            values = np.asarray(plain(x)[:, : alpha.shape[1]] @ alpha.T)
+            with np.errstate(over="ignore", invalid="ignore"):
+                values = np.asarray(plain(x)[:, : alpha.shape[1]] @ alpha.T)
+            if not np.isfinite(values).all():
+                raise ValueError("X holds kernel values so large that predictions do not fit float64")
         else:
             kept = np.flatnonzero(fit.sample_weight)
             z = take(check.matrix(fit.X, dtype=np.float64), kept)

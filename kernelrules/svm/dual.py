@@ -224,7 +224,7 @@ def solve(
     those agree that it is done (not `exact`: the rows at hand are believed). max_iter None: ten million steps or a
     hundred a point, whichever is more.
     """
-    limit = max(10_000_000, 100 * values.n) if max_iter is None else max_iter
+    limit = max(10_000_000, 100 * values.n) if max_iter is None else int(min(max_iter, 1 << 62))
     machines = []
     for problem in problems:
         a = problem.start.copy()

@@ -14,7 +14,7 @@ from kernelrules.results import SVMModel
 from kernelrules.svm import dual
 from kernelrules.svm.classified import Classified
 from kernelrules.svm.machines import Fitted, Task, build_model, feasible, fit_machines, reorder
-from kernelrules.svm.settings import Settings, cost, earlier_coefficients, fraction, warn_unless_converged
+from kernelrules.svm.settings import MOST, Settings, cost, costs, earlier_coefficients, fraction, warn_unless_converged
 from kernelrules.svm.values import KernelValues
 
 __all__ = ["one_class", "svc", "svr"]
@@ -203,12 +203,14 @@ def svr(
     nu = None if nu is None else fraction(nu)
     x, weight, kept, n, n_features = _weighted_rows(X, sample_weight, kernel)
     target = check.targets(y, n)[kept]
+    if np.abs(target).max(initial=0.0) > MOST:
+        raise ValueError(f"y holds numbers as large as {np.abs(target).max():.3g}: use smaller units, up to {MOST:g}")
     kind = "svr" if nu is None else "nu_svr"
     earlier = earlier_coefficients(warm_start, n, (kind,), 1)
     if nu is None:
-        problem = dual.eps_svr(target, C * weight, epsilon)
+        problem = dual.eps_svr(target, costs(C, weight), epsilon)
     else:
-        problem = dual.nu_svr(target, C * weight, nu)
+        problem = dual.nu_svr(target, costs(C, weight), nu)
     if earlier is not None:
         beta = earlier[0, kept] * (C / warm_start.C)
         start = beta if nu is None else np.concatenate([np.maximum(beta, 0), np.minimum(beta, 0)])
@@ -260,7 +262,7 @@ def one_class(
     settings = Settings(tol, max_iter, cache_mb, n_threads, parallel.ticker(callback, "svm"))
     nu = fraction(nu)
     x, weight, kept, n, n_features = _weighted_rows(X, sample_weight, kernel)
-    return _single(x, kernel, "one_class", dual.one_class(weight, nu), settings, kept, n, n_features)[0]
+    return _single(x, kernel, "one_class", dual.one_class(costs(1.0, weight), nu), settings, kept, n, n_features)[0]
 
 
 def _single(

@@ -18,7 +18,7 @@ from kernelrules.kernels.values import take
 from kernelrules.results import Certificate, SVMModel
 from kernelrules.svm import dual
 from kernelrules.svm.hard import hard_margin
-from kernelrules.svm.settings import Settings, fit_sum, worst
+from kernelrules.svm.settings import Settings, costs, fit_sum, worst
 from kernelrules.svm.values import KernelValues, matrix_fits, memory_for
 from kernelrules.svm.workers import lent
 
@@ -201,7 +201,7 @@ def needs_few_rows(x: Any, kernel: Any, splits: list[Split], task: Task, setting
         return False
     values = KernelValues(take(x, chosen), kernel, settings.threads)
     weight = task.weight[chosen][split.points()]
-    problem = dual.c_svc(split.spans, split.signs(), task.C * weight)
+    problem = dual.c_svc(split.spans, split.signs(), costs(task.C, weight))
     rough = dual.solve(values, [problem], _ROUGH, _TRIAL_STEPS, exact=False)[0]
     return bool((rough.beta != 0).mean() < _FEW)
 
@@ -253,9 +253,9 @@ def fit_on(
         points = split.points()
         weight = task.weight[points]
         if task.nu is None:
-            problem = dual.c_svc(split.spans, split.signs(), task.C * weight)
+            problem = dual.c_svc(split.spans, split.signs(), costs(task.C, weight))
         else:
-            problem = dual.nu_svc(split.spans, split.n_positive, weight, task.nu)
+            problem = dual.nu_svc(split.spans, split.n_positive, costs(1.0, weight), task.nu)
         problems.append(problem if start is None else replace(problem, start=feasible(problem, start[points])))
     solutions = dual.solve(values, problems, settings.tol, settings.max_iter, settings.tick, exact)
     if task.nu is None:

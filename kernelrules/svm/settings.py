@@ -17,6 +17,7 @@ __all__ = ["ConvergenceWarning", "NotSeparable", "Settings"]
 
 
 NEAR = 1e-12  # of the distance between its bounds: a variable that near to one is at it, but for rounding
+MOST = 1e100  # of costs and targets: their products with kernel values still are numbers
 
 
 class ConvergenceWarning(UserWarning):
@@ -39,7 +40,7 @@ class Settings:
     executor: Any = None
 
     def __post_init__(self) -> None:
-        check.positive(self.tol, "tol")
+        object.__setattr__(self, "tol", check.positive(self.tol, "tol"))  # a float32 would narrow what it meets
         if self.max_iter is not None:
             check.whole(self.max_iter, "max_iter", 1)
         if self.cache_mb is not None:
@@ -74,6 +75,17 @@ def cost(C: Any, name: str = "C") -> float:
     if isinstance(C, (float, np.floating)) and math.isinf(C) and C > 0:
         return math.inf
     return check.positive(C, name)
+
+
+def costs(C: float, weight: np.ndarray) -> np.ndarray:
+    """C times the weights; refused where products with them would leave float64."""
+    with np.errstate(over="ignore"):
+        each = C * weight
+        if each.sum() > MOST:
+            raise ValueError(
+                f"C times sample_weight sums to {each.sum():.3g} over the rows: use smaller ones, up to {MOST:g}"
+            )
+    return each
 
 
 def fraction(nu: Any) -> float:

@@ -475,7 +475,8 @@ def _grow_compiled(problem: Problem, settings: Settings, tick: Any) -> dict[str,
 
 def _critical_values(n_classes: int, level: float | None, unit: float) -> np.ndarray | None:
     """Of chi-squared by degrees of freedom, in units of the weights."""
-    return None if level is None else chdtri(np.arange(n_classes), level) / unit
+    with np.errstate(over="ignore"):  # infinite: weights that small are significant of nothing
+        return None if level is None else chdtri(np.arange(n_classes), level) / unit
 
 
 def _logs(n: int) -> np.ndarray:
