@@ -5,7 +5,7 @@ Everything else (metadata, dependencies, tools) is in pyproject.toml. The switch
 KERNELRULES_BOUNDS=1      bounds and wraparound checks on: what one CI run builds with
 KERNELRULES_NO_OPENMP=1   as where the compiler has no OpenMP: prange becomes a plain loop
 KERNELRULES_LIBOMP=DIR    where LLVM's OpenMP is, for compilers that come without one: DIR/include, DIR/lib (macOS)
-KERNELRULES_SANITIZE=1    AddressSanitizer and UndefinedBehaviorSanitizer: what the stage sanitize of .ci/run builds with
+KERNELRULES_SANITIZE=1    AddressSanitizer and UndefinedBehaviorSanitizer: what .ci/run's stage sanitize builds with
 KERNELRULES_ANNOTATE=1    write Cython's annotated HTML next to the generated C, under build/generated/
 """
 

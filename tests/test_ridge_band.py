@@ -120,7 +120,8 @@ def test_progress_goes_forward(monkeypatch):
     monkeypatch.setattr(paths, "_LARGE", 0)
     X = np.random.default_rng(2).normal(size=(300, 2))
     ridge.path(X, X[:, 0], [0.1, 1.0], kernels.RBF(1.0), callback=lambda p: seen.append((p.done, p.total)))
-    steps = [done for done, total in seen if total == 900]
-    assert len(steps) > 5
+    steps, total = [done for done, _ in seen], seen[-1][1]
+    assert total >= 900  # three times the points, and what comes before
+    assert sum(of == total for _, of in seen) > 5
     assert steps == sorted(steps)
-    assert steps[-1] == 900
+    assert steps[-1] == total

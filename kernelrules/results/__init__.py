@@ -1,8 +1,8 @@
 """What fits return: frozen dataclasses of arrays. Everything after a fit is a function of one of these.
 
 One file a family: additive.py, certificate.py, bounds.py, erm.py, graph.py, prune.py, report.py, ridge.py, rules.py,
-svm.py, tree.py. show.py has how they look: a short `repr`, a table in notebooks; rule_text.py and tree_text.py rules and nodes
-in words.
+svm.py, tree.py. show.py has how they look: a short `repr`, a table in notebooks; rule_text.py and tree_text.py rules
+and nodes in words.
 """
 
 from kernelrules.results.additive import AdditiveRules, LinearTerm

@@ -118,7 +118,8 @@ def test_dot_of_features_equals_the_sum(p, seed):
 def test_all_of_this_at_another_level(level):
     if machine.LEVELS.index(level) > machine.simd_best():
         pytest.skip(f"this processor has no {level}")
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__, "-k", f"not {EVERY_LEVEL}"]
+    chosen = [__file__, "-k", f"not {EVERY_LEVEL}"]
+    command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", *chosen]
     env = {**os.environ, "KERNELRULES_SIMD": level}
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
