@@ -112,7 +112,7 @@ try:
 except KeyboardInterrupt:
     print("interrupted", time.time())
 """
-    assert seconds_to_stop(code) < 1.0 or seconds_to_stop(code) < 1.0
+    assert seconds_to_stop(code) < 1.0
 
 
 # ---- formulas -----------------------------------------------------------------------------------------------------
