@@ -58,6 +58,7 @@ def test_inverses_for_several_shifts(n):
 def both_ways(monkeypatch, *args, **kwargs):
     """The path from a band, and from eigenvectors."""
     found = []
+    monkeypatch.setattr(paths, "_SHARE", 0)
     for large in (0, 10**9):
         monkeypatch.setattr(paths, "_LARGE", large)
         found.append(ridge.path(*args, **kwargs))
@@ -107,6 +108,7 @@ def test_a_tiny_lambda_and_a_matrix_of_low_rank_are_left_to_eigenvalues(monkeypa
 def test_indefinite_matrices_are_refused_as_before(monkeypatch):
     K = np.diag(np.concatenate([np.ones(50), [-0.01]]))
     messages = []
+    monkeypatch.setattr(paths, "_SHARE", 0)
     for large in (0, 10**9):
         monkeypatch.setattr(paths, "_LARGE", large)
         with pytest.raises(ValueError, match="definite") as refused:

@@ -5,7 +5,8 @@ constant M = A⁻¹ - A⁻¹11ᵀA⁻¹/1ᵀA⁻¹1. Then α = My, the residuals
 
     yᵢ - f₋ᵢ(xᵢ) = αᵢ / Mᵢᵢ        f₋ᵢ fitted without point i at the same λW.
 
-Where there are fewer features than points, the same from the eigenvectors of ΨᵀWΨ.
+Where there are fewer features than points, the same from the eigenvectors of ΨᵀWΨ; where there are very many points,
+from a band matrix instead of Λ (band.py).
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ __all__ = ["at", "path"]
 
 _RBF = kernels.RBF()
 _ROWS = 512
-_LARGE = 3000  # points from which a band takes less time than eigenvectors
+_LARGE, _SHARE = 4500, 80  # points from which a band takes less time than eigenvectors, and of them a λ at most
 _CLEAR = 100.0  # times the rounding errors, from which on λ needs no eigenvalues
 _NEGATIVE = 1e-6  # of the largest eigenvalue: further below 0 is no rounding error
 
@@ -132,7 +133,7 @@ def _from_kernel(problem: Problem, lams: np.ndarray) -> Parts:
     k = problem.gram()
     k *= root
     k *= root[:, None]
-    if len(k) >= _LARGE:
+    if len(k) >= max(_LARGE, _SHARE * len(lams)):
         solved = _from_band(problem, lams, k)
         if solved is not None:
             return solved
