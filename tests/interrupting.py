@@ -1,12 +1,28 @@
-"""A computation in a process of its own, interrupted: how long it takes to stop."""
+"""Computations in processes of their own, interrupted: how long they take to stop."""
 
 import signal
 import subprocess
 import sys
 import time
 
-HEAD_START = 0.4  # seconds that it computes before the signal
+HEAD_START = 0.4  # seconds that one computes before the signal
 TRIES = 3  # a busy machine may take a second to wake a process up
+PATIENCE = 60.0
+
+LOOP = """
+import os, time
+for name, (prepare, call) in CASES.items():
+    exec(prepare)
+    code, finished = compile(call, name, "eval"), False
+    print("ready", flush=True)
+    try:
+        eval(code)
+        finished = True
+        time.sleep(60)
+    except KeyboardInterrupt:
+        print("finished" if finished else "interrupted", time.time(), flush=True)
+os._exit(0)  # without waiting for what goes on unheard
+"""
 
 
 def seconds_to_stop(code):
@@ -14,22 +30,39 @@ def seconds_to_stop(code):
     first of a few tries that is below one, or else the shortest."""
     shortest = float("inf")
     for _ in range(TRIES):
-        shortest = min(shortest, _once(code))
+        with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as process:
+            said, seconds = _interrupted(process, HEAD_START)
+        assert said == "interrupted"
+        shortest = min(shortest, seconds)
         if shortest < 1.0:
             break
     return shortest
 
 
-def _once(code):
-    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout.readline().strip() == "ready"
-        time.sleep(HEAD_START)
-        sent = time.time()
-        process.send_signal(signal.SIGINT)
-        try:
-            said = process.communicate(timeout=60)[0].split()
-        except subprocess.TimeoutExpired:
-            process.kill()
-            raise
-    assert said[0] == "interrupted"
-    return float(said[1]) - sent
+def seconds_of_all(prepare, cases, head_start=HEAD_START):
+    """{name: seconds to stop} of cases (statements, expression), one after the other in one process, which starts with
+    `prepare`; None where an expression was done before the signal. What took a second is tried again."""
+    told, left = {}, dict(cases)
+    for _ in range(TRIES):
+        code = f"CASES = {left!r}\n{prepare}{LOOP}"
+        with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as process:
+            for name in left:
+                said, seconds = _interrupted(process, head_start)
+                assert said in ("interrupted", "finished"), f"the child died in {name}"
+                seconds = seconds if said == "interrupted" else None
+                before = told.get(name)
+                told[name] = seconds if before is None or seconds is None else min(before, seconds)
+        left = {name: case for name, case in left.items() if told[name] is not None and told[name] >= 1.0}
+        if not left:
+            break
+    return told
+
+
+def _interrupted(process, head_start):
+    """What the child says after a signal, and the seconds until it did."""
+    assert process.stdout.readline().strip() == "ready", "the child died before it was ready"
+    time.sleep(head_start)
+    sent = time.time()
+    process.send_signal(signal.SIGINT)
+    said, _, when = process.stdout.readline().partition(" ")
+    return said, float(when or "nan") - sent

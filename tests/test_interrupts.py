@@ -6,13 +6,11 @@ script for the latencies, which are to be below a second on a quiet one.
 
 import os
 import re
-import signal
-import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
+from interrupting import seconds_of_all
 from test_progress import LONG
 
 HERE = Path(__file__).parent
@@ -97,37 +95,11 @@ ELSEWHERE = {
     "rules.simplify": "test_rules_large.py",
 }
 
-LOOP = """
-one = {"n_threads": 1}
-for name, call in CASES.items():
-    code, finished = compile(call, name, "eval"), False
-    print("ready", flush=True)
-    try:
-        eval(code)
-        finished = True
-        time.sleep(60)
-    except KeyboardInterrupt:
-        print("finished" if finished else "interrupted", time.time(), flush=True)
-os._exit(0)  # without waiting for what goes on unheard
-"""
-
 
 def latencies():
     """Seconds from the signal to the end, by case; None where the function had ended before."""
-    code = f"CASES = {CASES!r}\n{PREPARE}{LOOP}"
-    told = {}
-    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as child:
-        watch = time.monotonic() + PATIENCE * len(CASES)
-        for name in CASES:
-            assert child.stdout.readline().strip() == "ready", f"the child died before {name}"
-            time.sleep(BEGUN)
-            sent = time.time()
-            child.send_signal(signal.SIGINT)
-            said, _, when = child.stdout.readline().partition(" ")
-            assert said, f"the child died in {name}"
-            told[name] = float(when) - sent if said == "interrupted" else None
-            assert time.monotonic() < watch
-    return told
+    cases = {name: ("", call) for name, call in CASES.items()}
+    return seconds_of_all(PREPARE + 'one = {"n_threads": 1}\n', cases, BEGUN)
 
 
 def test_every_long_function_has_a_case():
