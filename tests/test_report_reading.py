@@ -36,7 +36,7 @@ PLAIN = "a,b\n1,x\n2,y\n"
         PLAIN.encode(),
         PLAIN.encode("utf-8-sig"),
         PLAIN.encode("utf-16"),
-        gzip.compress(PLAIN.encode()),
+        gzip.compress(PLAIN.encode(), mtime=0),
         PLAIN.replace("\n", "\r\n").encode(),
         PLAIN.replace("\n", "\r").encode(),
         PLAIN.replace(",", ";").encode(),
