@@ -137,6 +137,7 @@ def read_sheet(path: str | Path, *, header: bool = True) -> Sheet:
     Examples
     --------
     >>> import pathlib, tempfile
+    >>> from kernelrules.report.reading import read_sheet
     >>> path = pathlib.Path(tempfile.mkdtemp(), "small.csv")
     >>> _ = path.write_text("age;height\\n3;0,95\\n5;1,12\\n")
     >>> sheet = read_sheet(path)

@@ -136,7 +136,9 @@ def run_study(
 
     Examples
     --------
+    >>> import numpy as np
     >>> from kernelrules.report.reading import Sheet
+    >>> from kernelrules.report.study import run_study
     >>> from kernelrules.report.table import pose
     >>> x = np.random.default_rng(0).normal(size=60)
     >>> cells = ([f"{v:.3f}" for v in x], ["up" if v > 0 else "down" for v in x])
