@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import csv
-import importlib
 import os
 import shlex
 import sys
@@ -19,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelrules import __version__, export, installation
+from kernelrules import __version__, export, installation, persist
 from kernelrules.report.coding import coded_sheet
 from kernelrules.report.models import LEARNERS, Settings, named, predict
 from kernelrules.report.page import render
@@ -28,7 +27,6 @@ from kernelrules.report.reading import DataError, Sheet, read_sheet
 from kernelrules.report.study import run_study
 from kernelrules.report.table import Problem, pose, spambase
 from kernelrules.results import TableModel
-from kernelrules.results.report import require_table_model
 
 __all__ = ["main"]
 
@@ -272,7 +270,7 @@ def _fit(given: argparse.Namespace) -> int:
     _require_folder(given.output)
     problem = _posed(given)
     model = _fitted(problem, given, given.model)
-    _persist().save(model, given.output)
+    persist.save(model, given.output)
     if not given.quiet:
         print(f"{given.output}: {LEARNERS[given.model].title} of {given.target}, {model.n_train} rows")
         for column in problem.columns:
@@ -293,17 +291,12 @@ def _fitted(problem: Problem, given: argparse.Namespace, name: str) -> TableMode
     return model
 
 
-def _persist() -> Any:
-    return importlib.import_module("kernelrules.persist")
-
-
 def _loaded(path: str) -> TableModel:
     if not Path(path).is_file():
         raise DataError(f"there is no file {path}")
-    model = _persist().load(path)
+    model = persist.load(path)
     if not isinstance(model, TableModel):
         raise DataError(f"{path} holds a {type(model).__name__}, which the command line cannot feed: load it in Python")
-    require_table_model(model)
     return model
 
 
