@@ -52,6 +52,7 @@ MODULES = [
     "core.status",
     "core.simd",
     "core.machine",
+    "core.blocks",
     "core.finite",
     "core.gram",
     "core.gram_csr",

@@ -22,11 +22,10 @@ from libc.math cimport INFINITY, log2
 from libc.stdint cimport uint8_t, uint16_t, uint32_t
 from libc.stdlib cimport calloc, free, malloc
 
+from kernelrules.core.blocks cimport give_back, take
 from kernelrules.core.ranked cimport Columns, Ranked
 from kernelrules.core.scan cimport halfway
 
-cdef extern from "blocks.h" nogil:
-    void *kr_block(size_t n_bytes)
 
 cdef extern from "Python.h":
     int PyErr_CheckSignals() except -1
@@ -356,8 +355,8 @@ cdef class Grower:
         growth.logs = NULL if logs is None else &logs[0]
         growth.state = <uint8_t *> malloc(n)
         growth.covered = <uint32_t *> malloc(n * sizeof(uint32_t))
-        growth.row = <uint32_t *> kr_block(max(columns.n_entries, 1) * sizeof(uint32_t) + 64)
-        growth.tag = <uint32_t *> kr_block(max(columns.n_entries, 1) * sizeof(uint32_t) + 64)
+        growth.row = <uint32_t *> take(max(columns.n_entries, 1) * sizeof(uint32_t) + 64)
+        growth.tag = <uint32_t *> take(max(columns.n_entries, 1) * sizeof(uint32_t) + 64)
         growth.size = <Py_ssize_t *> malloc(p * sizeof(Py_ssize_t))
         growth.known = <Py_ssize_t *> malloc(p * sizeof(Py_ssize_t))
         growth.active = <Py_ssize_t *> malloc(p * sizeof(Py_ssize_t))
@@ -382,8 +381,8 @@ cdef class Grower:
         free(growth.groups)
         free(growth.state)
         free(growth.covered)
-        free(growth.row)
-        free(growth.tag)
+        give_back(growth.row)
+        give_back(growth.tag)
         free(growth.size)
         free(growth.known)
         free(growth.active)

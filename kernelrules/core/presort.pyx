@@ -17,13 +17,12 @@ from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
 
+from kernelrules.core.blocks cimport give_back, take
 from kernelrules.core.status cimport NO_MEMORY, OK
 from kernelrules.core.types cimport real_t
 
 from kernelrules.core.status import raise_for_status
 
-cdef extern from "blocks.h" nogil:
-    void *kr_block(size_t n_bytes)
 
 cdef extern from "Python.h":
     int PyErr_CheckSignals() except -1
@@ -242,7 +241,7 @@ cdef Arena *new_arena(Py_ssize_t n, Py_ssize_t n_orders, bint with_orders, bint 
         arena.w = <double *> malloc(n * sizeof(double))
         complete = complete and arena.w != NULL
     if complete and with_orders:
-        arena.block = <uint32_t *> kr_block(n_orders * n * sizeof(uint32_t))
+        arena.block = <uint32_t *> take(n_orders * n * sizeof(uint32_t))
         complete = arena.block != NULL
         for k in range(n_orders):
             arena.order[k] = arena.block + k * n
@@ -262,7 +261,7 @@ cdef void free_arena(Arena *arena) noexcept nogil:
         return
     if arena.own_rows:
         free(arena.rows)
-    free(arena.block)
+    give_back(arena.block)
     free(arena.order)
     free(arena.origin)
     free(arena.number)
@@ -388,13 +387,13 @@ cdef int read_all(const real_t *example, Table *table, const uint32_t *labels, P
     cdef int status = OK
     try:
         if not by_columns and not in_place:
-            room = <real_t *> kr_block(min(BATCH, p) * n_bytes)
+            room = <real_t *> take(min(BATCH, p) * n_bytes)
         if work == NULL or (room == NULL and not by_columns and not in_place):
             raise MemoryError("working memory could not be allocated")
         for k in range(n_threads):
-            work[k].keys = kr_block(n_bytes)
-            work[k].other_keys = kr_block(n_bytes)
-            work[k].other_entries = <uint32_t *> kr_block(n * sizeof(uint32_t))
+            work[k].keys = take(n_bytes)
+            work[k].other_keys = take(n_bytes)
+            work[k].other_entries = <uint32_t *> take(n * sizeof(uint32_t))
             if work[k].keys == NULL or work[k].other_keys == NULL or work[k].other_entries == NULL:
                 raise MemoryError("working memory could not be allocated")
         step = max(1, min(BATCH, AT_ONCE // max(n, 1)))
@@ -411,11 +410,11 @@ cdef int read_all(const real_t *example, Table *table, const uint32_t *labels, P
     finally:
         if work != NULL:
             for k in range(n_threads):
-                free(work[k].keys)
-                free(work[k].other_keys)
-                free(work[k].other_entries)
+                give_back(work[k].keys)
+                give_back(work[k].other_keys)
+                give_back(work[k].other_entries)
         free(work)
-        free(room)
+        give_back(room)
     return 0
 
 
@@ -548,7 +547,7 @@ cdef class Presorted:
         cdef Table *table = &self.table
         cdef Py_ssize_t p = table.n_columns, k
         cdef const uint32_t *labels_at = NULL
-        cdef uint32_t *block = <uint32_t *> kr_block((p + sort_targets) * table.n * sizeof(uint32_t))
+        cdef uint32_t *block = <uint32_t *> take((p + sort_targets) * table.n * sizeof(uint32_t))
         cdef uint16_t **codes = <uint16_t **> calloc(p, sizeof(uint16_t *))
         cdef double **distinct = <double **> calloc(p, sizeof(double *))
         cdef Py_ssize_t few = 0 if sort_targets else FEW
@@ -572,7 +571,7 @@ cdef class Presorted:
                     free(codes[k])
                 if distinct != NULL:
                     free(distinct[k])
-            free(block)
+            give_back(block)
             free(codes)
             free(distinct)
 

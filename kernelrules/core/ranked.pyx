@@ -14,14 +14,13 @@ from cython.parallel cimport prange, threadid
 from libc.stdint cimport uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 
+from kernelrules.core.blocks cimport give_back, take
 from kernelrules.core.presort cimport DIFFERS, key_of, key_t, sort_entries
 from kernelrules.core.status cimport NO_MEMORY, OK
 from kernelrules.core.types cimport real_t
 
 from kernelrules.core.status import raise_for_status
 
-cdef extern from "blocks.h" nogil:
-    void *kr_block(size_t n_bytes)
 
 cdef extern from "Python.h":
     int PyErr_CheckSignals() except -1
@@ -182,8 +181,8 @@ cdef class Ranked:
         columns.usual = <uint32_t *> calloc(p, sizeof(uint32_t))
         columns.n_ranks = <Py_ssize_t *> calloc(p, sizeof(Py_ssize_t))
         columns.value = <double **> calloc(p, sizeof(double *))
-        columns.row = <uint32_t *> kr_block(max(n_entries, 1) * sizeof(uint32_t))
-        columns.tag = <uint32_t *> kr_block(max(n_entries, 1) * sizeof(uint32_t))
+        columns.row = <uint32_t *> take(max(n_entries, 1) * sizeof(uint32_t))
+        columns.tag = <uint32_t *> take(max(n_entries, 1) * sizeof(uint32_t))
         if (columns.start == NULL or columns.size == NULL or columns.known == NULL or columns.usual == NULL
                 or columns.n_ranks == NULL or columns.value == NULL or columns.row == NULL or columns.tag == NULL):
             raise MemoryError("working memory could not be allocated")
@@ -200,8 +199,8 @@ cdef class Ranked:
         free(columns.usual)
         free(columns.n_ranks)
         free(columns.value)
-        free(columns.row)
-        free(columns.tag)
+        give_back(columns.row)
+        give_back(columns.tag)
 
     @property
     def n_rows(self):

@@ -11,6 +11,7 @@ Invariant: the path of iterates depends on neither the number of threads nor on 
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memset
 
+from kernelrules.core.blocks cimport give_back, take
 from kernelrules.core.rows cimport CACHED, PRODUCTS, WHOLE, add_change, find_block, find_rows
 from kernelrules.core.status cimport NO_MEMORY, OK
 from kernelrules.core.steps cimport (
@@ -18,8 +19,6 @@ from kernelrules.core.steps cimport (
 )
 from kernelrules.core.types cimport real_t
 
-cdef extern from "blocks.h" nogil:
-    void *kr_block(size_t n_bytes)
 
 cdef enum:
     WORKING = 2048              # points of a working set whose rows are computed
@@ -73,8 +72,8 @@ cdef int start_work(Work *work, const Dual *dual, const Store *store, Py_ssize_t
     work.candidates = <Py_ssize_t *> malloc(n * sizeof(Py_ssize_t))
     work.keys = <double *> malloc(n * sizeof(double))
     work.rows = <const void **> malloc(q * sizeof(void *))
-    work.block = kr_block(q * q * itemsize)
-    work.old_block = malloc((q * q if keeps_old else 1) * itemsize)
+    work.block = take(q * q * itemsize)
+    work.old_block = take((q * q if keeps_old else 1) * itemsize)
     work.diagonal = malloc(q * itemsize)
     work.segments = <Segment *> malloc(dual.n_segments * sizeof(Segment))
     work.origins = <int *> malloc(dual.n_segments * sizeof(int))
@@ -97,8 +96,8 @@ cdef void free_work(Work *work) noexcept nogil:
     free(work.candidates)
     free(work.keys)
     free(work.rows)
-    free(work.block)
-    free(work.old_block)
+    give_back(work.block)
+    give_back(work.old_block)
     free(work.diagonal)
     free(work.gains)
     free(work.segments)

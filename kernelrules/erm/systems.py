@@ -23,7 +23,7 @@ import numpy as np
 from scipy.linalg import eigvalsh
 
 from kernelrules import check, kernels, parallel
-from kernelrules.core import cholesky
+from kernelrules.core import blocks, cholesky
 from kernelrules.kernels.values import ask, is_callable, plain, require_symmetric
 
 __all__ = ["Dense", "Features", "Gradient", "System", "system_from", "system_of"]
@@ -158,7 +158,7 @@ class Dense(System):
     def room(self) -> np.ndarray:
         """n² numbers to work in."""
         if self._buffer is None:
-            self._buffer = np.empty(self.n * self.n)
+            self._buffer = blocks.empty((self.n * self.n,), np.float64)
         return self._buffer
 
     def zero(self) -> np.ndarray:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from kernelrules import check, parallel
+from kernelrules.core import blocks
 from kernelrules.core.gram import gram_dense
 from kernelrules.core.gram_csr import gram_csr
 from kernelrules.kernels.specs import RBF, Kernel, Laplacian, Linear, Polynomial, Precomputed
@@ -93,7 +94,7 @@ def gram(
     fresh = out is None
     if fresh:
         check.fits_memory(shape, x.dtype, "the Gram matrix")
-        out = np.empty(shape, dtype=x.dtype)
+        out = blocks.empty(shape, x.dtype)
     else:
         check.output(out, shape, x.dtype, X, Z, x, z)
     x, z = check.fewer_columns(x, z)

@@ -15,7 +15,7 @@ from collections.abc import Callable
 import numpy as np
 
 from kernelrules import check, parallel
-from kernelrules.core import symmetric
+from kernelrules.core import blocks, symmetric
 from kernelrules.ridge.certify import EXACT, ROUNDS, Solved, Worth, better_of, from_worth, worth
 from kernelrules.ridge.conjugate import Product, descend
 from kernelrules.ridge.definite import factor_definite, indefinite, require_semidefinite, rounding
@@ -112,7 +112,7 @@ def dual(problem: Problem, tol: float) -> Solved:
     n = len(problem.kept)
     size = n + problem.intercept
     check.fits_memory((size, size), np.float64, "the kernel matrix")
-    a = np.empty((size, size))
+    a = blocks.empty((size, size), np.float64)
     k = problem.gram(a[:n, :n])
     if problem.given:
         diagonal = np.diagonal(k).copy()

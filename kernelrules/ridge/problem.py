@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from kernelrules import check, kernels, parallel
+from kernelrules.core import blocks
 from kernelrules.kernels.matrix import refuse_overflow
 from kernelrules.kernels.values import (
     ask,
@@ -125,7 +126,7 @@ class Problem:
         size = self.m if everything else len(self.kept)
         if out is None:
             check.fits_memory((size, size), np.float64, "the kernel matrix")
-            out = np.empty((size, size))
+            out = blocks.empty((size, size), np.float64)
         if self.given:
             dense = self.points.toscipy().toarray() if isinstance(self.points, check.Csr) else self.points
             out[...] = dense if size == self.m else dense[np.ix_(self.kept, self.kept)]

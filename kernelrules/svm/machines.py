@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from kernelrules import check, kernels, parallel, sharing
+from kernelrules.core import blocks
 from kernelrules.kernels.values import take
 from kernelrules.results import Certificate, SVMModel
 from kernelrules.svm import dual
@@ -150,7 +151,7 @@ def _fit_by_groups(
     for m, split in enumerate(splits):
         batches.setdefault(tuple(sorted(groups[span] for span in split.spans)), []).append(m)
     plain = settings.of_task(memory_for(settings.cache_mb))
-    buffer = np.empty(_TOGETHER * _TOGETHER * 9, dtype=np.uint8) if settings.executor is None else None
+    buffer = blocks.empty((_TOGETHER * _TOGETHER * 9,), np.uint8) if settings.executor is None else None
     machines: list[Fitted | None] = [None] * len(splits)
     n_computed = 0
     with sharing.Scattered(settings.executor) as scatter:

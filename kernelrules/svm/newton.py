@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kernelrules import parallel
-from kernelrules.core import cholesky, rows, smo
+from kernelrules.core import blocks, cholesky, rows, smo
 
 if TYPE_CHECKING:
     from kernelrules.svm.dual import Problem
@@ -93,7 +93,7 @@ class FreeStep:
         self.members = free[np.argsort(-nearest, kind="stable")]  # those near a bound, which may leave, come last
         self.place = np.full(len(self.points), -1, dtype=np.intp)
         self.place[self.members] = np.arange(len(free))
-        self.lower = np.empty((len(free), len(free)), dtype=self.dtype)
+        self.lower = blocks.empty((len(free), len(free)), self.dtype)
         here = self.points[self.members]
         rows.part(self.values.rows, here, here, self.lower, True)
         diagonal = np.einsum("ii->i", self.lower)

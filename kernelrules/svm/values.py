@@ -18,7 +18,7 @@ import numpy as np
 from scipy import sparse
 
 from kernelrules import check, kernels, parallel
-from kernelrules.core import rows
+from kernelrules.core import blocks, rows
 from kernelrules.core.gram import distances_dense, exp_of_distances, gram_dense
 from kernelrules.core.gram_csr import gram_csr
 from kernelrules.kernels.matrix import refuse_overflow
@@ -137,7 +137,7 @@ class KernelValues:
         self = cls(x, kernel, n_threads, tick=tick, ready=False)
         data, columns = self._working_data(np.dtype(np.float32))
         if columns is None:
-            self.squares = np.empty((self.n, self.n), dtype=np.float32)
+            self.squares = blocks.empty((self.n, self.n), np.float32)
             distances_dense(data, self.squares, n_threads, tick)
         return self
 
@@ -153,7 +153,7 @@ class KernelValues:
         if self.squares is None:
             return None
         other = KernelValues(self.x, kernel, self.n_threads, tick=self.tick, ready=False)
-        matrix = np.empty_like(self.squares)
+        matrix = blocks.empty(self.squares.shape, np.float32)
         exp_of_distances(self.squares, kernel.gamma, matrix, self.n_threads)
         other.rows = other._described("matrix", matrix, np.ones(self.n, dtype=np.float32))
         return other
@@ -205,7 +205,7 @@ class KernelValues:
     def _empty_matrix(self, dtype: np.dtype) -> np.ndarray:
         n_bytes = self.n * self.n * dtype.itemsize
         if self.buffer is None or len(self.buffer) < n_bytes:
-            return np.empty((self.n, self.n), dtype=dtype)
+            return blocks.empty((self.n, self.n), dtype)
         return self.buffer[:n_bytes].view(dtype).reshape(self.n, self.n)
 
     def _callable_rows(self, fits: bool, n_slots: int) -> rows.KernelRows:

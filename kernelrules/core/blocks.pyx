@@ -1,0 +1,52 @@
+"""Large arrays in memory that is used again, as blocks.h describes: `empty` in the place of numpy's."""
+
+import numpy as np
+
+cdef extern from "Python.h":
+    int PyBuffer_FillInfo(Py_buffer *view, object owner, void *data, Py_ssize_t n_bytes, int readonly,
+                          int flags) except -1
+
+cdef extern from "blocks.h" nogil:
+    void *kr_take(size_t n_bytes)
+    void kr_give_back(void *block)
+
+cdef enum:
+    LARGE = 4194304                 # bytes from which on an array is taken from here
+
+
+cdef void *take(size_t n_bytes) noexcept nogil:
+    return kr_take(n_bytes)
+
+
+cdef void give_back(void *block) noexcept nogil:
+    kr_give_back(block)
+
+
+cdef class Block:
+    """Bytes that arrays can lie in; they are given back with the last of these."""
+
+    cdef void *data
+    cdef Py_ssize_t n_bytes
+
+    def __cinit__(self, Py_ssize_t n_bytes):
+        self.n_bytes = n_bytes
+        self.data = take(n_bytes)
+        if self.data == NULL:
+            raise MemoryError(f"no memory for an array of {n_bytes} bytes")
+
+    def __getbuffer__(self, Py_buffer *buffer, int flags):
+        PyBuffer_FillInfo(buffer, self, self.data, self.n_bytes, 0, flags)
+
+    def __dealloc__(self):
+        give_back(self.data)
+
+
+def empty(shape, dtype):
+    """An array of the shape, a tuple, whose contents are arbitrary."""
+    dtype = np.dtype(dtype)
+    n_bytes = dtype.itemsize
+    for n in shape:
+        n_bytes *= n
+    if n_bytes < LARGE:
+        return np.empty(shape, dtype=dtype)
+    return np.frombuffer(Block(n_bytes), dtype=dtype).reshape(shape)

@@ -1,0 +1,118 @@
+"""Memory for large arrays: what it holds stays, what is given back is used again, and only so much is kept."""
+
+import gc
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from kernelrules.core import blocks
+
+LARGE = 5 << 20  # bytes
+keeps = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="blocks are kept on Linux only")
+
+
+def address(array):
+    return array.__array_interface__["data"][0]
+
+
+@pytest.mark.parametrize("shape", [(0, 5), (3,), (1 << 19,), (1 << 19, 2), (1024, 1025)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_arrays_are_as_numpys(shape, dtype):
+    array, other = blocks.empty(shape, dtype), np.empty(shape, dtype)
+    assert (array.shape, array.dtype, array.strides) == (other.shape, other.dtype, other.strides)
+    assert array.flags.writeable
+    assert array.flags.aligned
+    array[...] = 3
+    np.testing.assert_array_equal(array, np.full(shape, 3, dtype))
+
+
+@keeps
+def test_what_is_given_back_is_used_again_once():
+    first = blocks.empty((LARGE,), np.uint8)
+    place = address(first)
+    part = first[5:10]
+    del first
+    gc.collect()
+    other = blocks.empty((LARGE,), np.uint8)
+    assert address(other) != place, "the first block is still seen through a part of it"
+    del part
+    gc.collect()
+    again = blocks.empty((LARGE - 100_000,), np.uint8)
+    assert address(again) == place
+    assert address(blocks.empty((LARGE - 100_000,), np.uint8)) != place
+
+
+def test_arrays_in_use_never_share_memory():
+    def work(seed):
+        rng = np.random.default_rng(seed)
+        held = []
+        for step in range(60):
+            array = blocks.empty((int(rng.integers(LARGE, 2 * LARGE)),), np.uint8)
+            mark = (seed * 61 + step) % 256
+            array[:: 1 << 12] = mark
+            held.append((array, mark))
+            if len(held) > 3:
+                array, mark = held.pop(int(rng.integers(len(held))))
+                assert (array[:: 1 << 12] == mark).all()
+            del array
+        return all((array[:: 1 << 12] == mark).all() for array, mark in held)
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(work, range(8)))
+
+
+CHILD = """
+import os, sys
+import numpy as np
+from kernelrules.core import blocks
+
+def resident():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+before = resident()
+for _ in range(3):
+    many = [blocks.empty((20 << 20,), np.uint8) for _ in range(6)]
+    for array in many:
+        array[:] = 1
+    del array, many
+print(resident() - before)
+"""
+
+
+@keeps
+@pytest.mark.parametrize(("limit", "least", "most"), [("0", 0, 10), ("50", 30, 55), ("1000", 110, 130), ("-1", 0, 10)])
+def test_only_so_much_is_kept(limit, least, most):
+    found = subprocess.run(
+        [sys.executable, "-c", CHILD],
+        env={**os.environ, "KERNELRULES_KEEP_MB": limit},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert least <= float(found.stdout) <= most
+
+
+@keeps
+def test_a_forked_child_has_blocks_of_its_own():
+    array = blocks.empty((LARGE,), np.uint8)
+    array[:] = 7
+    del array
+    child = os.fork()
+    if child == 0:
+        mine = blocks.empty((LARGE,), np.uint8)
+        mine[:] = 9
+        os._exit(0 if (mine == 9).all() else 1)
+    mine = blocks.empty((LARGE,), np.uint8)
+    mine[:] = 8
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert (mine == 8).all()
+
+
+def test_no_memory_is_an_error():
+    with pytest.raises(MemoryError):
+        blocks.empty((1 << 60,), np.uint8)
