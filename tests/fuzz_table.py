@@ -354,6 +354,7 @@ LAYERS = {
     "max_leaves": scalar_kind(None, 1, 2, 5),
     "min_split": scalar_kind(2, 3, 5),
     "min_leaf": scalar_kind(1, 2, 5),
+    "min_share": scalar_kind(0.0, 0.1, 0.5),
     "min_gain": scalar_kind(0.0, 0.01, 1),
     "chi2": scalar_kind(None, 0.05, 1.0),
     "class_weight": f.CLASS_WEIGHT,

@@ -9,8 +9,6 @@ import pytest
 
 pytest.importorskip("sklearn")
 
-from sklearn.datasets import make_blobs
-from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import estimator_checks
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -47,8 +45,6 @@ def expected_failures(estimator):
         return {} if estimator.kernel == "precomputed" else {DENSE: reason, SPARSE: reason}
     if isinstance(estimator, GraphClassifier):
         return {"check_classifiers_classes": "takes -1 for a class; spares LabelSpreading, by name"}
-    if isinstance(estimator, TreeClassifier):
-        return {"check_class_weight_classifiers": "wants small trees; sets min_weight_fraction_leaf of scikit-learn's"}
     return {}
 
 
@@ -88,15 +84,6 @@ def test_weights_of_one_class_are_repetitions():
 
 def test_minus_one_is_a_class_where_nothing_marks_unlabelled_points():
     estimator_checks.check_classifiers_classes("GraphClassifier", GraphClassifier(unlabelled=None))
-
-
-def test_class_weights_decide_in_trees_that_are_pruned():
-    """Also that scikit-learn's tree is no other than ours without its own limit."""
-    estimator_checks.check_class_weight_classifiers("TreeClassifier", TreeClassifier(ccp_alpha=1e-6))
-    X, y = make_blobs(centers=2, random_state=0, cluster_std=20)
-    for estimator in (TreeClassifier, DecisionTreeClassifier):
-        fitted = estimator(class_weight={0: 1000, 1: 0.0001}).fit(X[::2], y[::2])
-        assert np.mean(fitted.predict(X[1::2]) == 0) < 0.87
 
 
 @pytest.mark.parametrize("cls", [TreeClassifier, RuleListClassifier])

@@ -33,6 +33,10 @@ MODELS = {
     "regression tree": lambda: (tree.grow(X, NUMBERS, criterion="squared_error"), NUMBERS),
     "pruned": lambda: (prune.cross_validate(X, THREE, folds=2, rng=0), THREE),
     "rules": lambda: (rules.induce(X, TWO, rng=0), TWO),
+    "sum of rules": lambda: (rules.additive(X, TWO, rng=0), TWO),
+    "sum of rules, three": lambda: (rules.additive(X, THREE, rng=0), THREE),
+    "sum of rules, numbers": lambda: (rules.additive(X, NUMBERS, loss="squared", rng=0), NUMBERS),
+    "blocks": lambda: (ridge.fit_blocks([(X, NUMBERS)], 0.1), NUMBERS),
     "root": lambda: (tree.grow(X, np.zeros(50)), np.zeros(50)),
     "constant": lambda: (tree.grow(X, np.ones(50), criterion="squared_error"), np.ones(50)),
 }
@@ -48,7 +52,7 @@ def test_regions_of_every_model(kind, ax):
     assert ax.get_ylim()[0] < low[1] < high[1] < ax.get_ylim()[1]
 
 
-@pytest.mark.parametrize("kind", ["svc", "three", "erm three", "tree", "rules", "one class"])
+@pytest.mark.parametrize("kind", ["svc", "three", "erm three", "tree", "rules", "sum of rules", "one class"])
 def test_regions_are_predictions(kind, ax):
     model, y = MODELS[kind]()
     plot.regions(model, X, y, ax, n_grid=25)
@@ -57,7 +61,9 @@ def test_regions_are_predictions(kind, ax):
     half_x, half_y = (right - left) / 50, (high - low) / 50
     across, up = np.linspace(left + half_x, right - half_x, 25), np.linspace(low + half_y, high - half_y, 25)
     points = np.array([[a, b] for b in up for a in across])
-    ask = {"erm three": erm.predict, "tree": tree.predict, "rules": rules.predict}.get(kind, svm.predict)
+    ask = {"erm three": erm.predict, "tree": tree.predict, "rules": rules.predict, "sum of rules": rules.predict}.get(
+        kind, svm.predict
+    )
     expected = ask(model, points)
     colours = np.asarray(image.get_array()).reshape(-1, 3)
     by_class = {label: np.unique(colours[expected == label], axis=0) for label in set(expected.tolist())}

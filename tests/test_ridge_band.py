@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernelrules import kernels, ridge
+from kernelrules import kernels, parallel, ridge
 from kernelrules.ridge import paths
 from kernelrules.ridge.band import WIDTH, Band
 
-SIZES = [1, 2, WIDTH - 1, WIDTH, WIDTH + 1, 2 * WIDTH, 2 * WIDTH + 1, 150]
+SIZES = [1, 2, WIDTH - 1, WIDTH, WIDTH + 1, 2 * WIDTH, 2 * WIDTH + 1, 150, 5 * WIDTH + 3, 9 * WIDTH]
 
 
 def dense(band):
@@ -36,6 +36,20 @@ def test_the_matrix_comes_back(n, seed, kind):
     np.testing.assert_allclose(q.T @ q, np.eye(n), atol=1e-12)
     np.testing.assert_allclose(q @ b @ q.T, a, atol=1e-12 * (1 + np.abs(a).max()) * n)
     assert (np.abs(np.subtract.outer(np.arange(n), np.arange(n)))[b != 0] < 2 * WIDTH).all()
+
+
+def test_the_same_bits_for_any_number_of_threads(monkeypatch):
+    monkeypatch.setattr("kernelrules.ridge.band._ROWS", 40)
+    rng = np.random.default_rng(0)
+    half = rng.normal(size=(300, 300))
+    a = half @ half.T
+    with parallel.blas_threads(1):
+        bands = [Band(a.copy(), n_threads) for n_threads in (1, 2, 5)]
+        lengths = [band.squared_lengths(band.factor(np.array([0.1, 1.0]))) for band in bands]
+    for band, length in zip(bands[1:], lengths[1:], strict=True):
+        np.testing.assert_array_equal(band.vectors, bands[0].vectors)
+        np.testing.assert_array_equal(dense(band), dense(bands[0]))
+        np.testing.assert_array_equal(length, lengths[0])
 
 
 @pytest.mark.parametrize("n", SIZES)

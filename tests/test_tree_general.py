@@ -3,6 +3,7 @@
 import csv
 import gzip
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -34,9 +35,9 @@ def chosen_split(tree, node, data, members, missing):
     return oracle.make_split(data, members, column, goes_left, way, math.nan, frozenset())
 
 
-def follow(tree, data, criterion, missing, min_leaf=1, subsets="best"):
+def follow(tree, data, criterion, missing, min_leaf=1, subsets="best", min_weight=0):
     """Check every node of a grown tree against the oracle, going where the tree goes."""
-    if subsets == "best" and (missing == "fractional" or min_leaf > 1):
+    if subsets == "best" and (missing == "fractional" or min_leaf > 1 or min_weight > 0):
         subsets = "ordered"  # where a side may have too few rows, the best subset need not be a cut of this order
     total = sum(data.weights)
     waiting = [(0, data.root())]
@@ -51,7 +52,7 @@ def follow(tree, data, criterion, missing, min_leaf=1, subsets="best"):
         assert tree["impurity"][node] == pytest.approx(node_loss / float(weight), abs=1e-12)
         best = None
         if not oracle.is_pure(data, members) and sum(share for *_, share in members) >= 2:
-            best = oracle.best_gain(criterion, data, members, missing, min_leaf, subsets)
+            best = oracle.best_gain(criterion, data, members, missing, min_leaf, subsets, min_weight)
         if tree["left"][node] < 0:
             assert best is None
             assert tree["gain"][node] == 0
@@ -101,6 +102,13 @@ def test_several_outputs_add_up(data, missing):
 def test_min_leaf_counts_rows(data, missing, min_leaf):
     tree = grow(of_oracle(data), missing=missing, min_leaf=min_leaf)
     follow(tree, data, "gini", missing, min_leaf=min_leaf)
+
+
+@given(datasets(), ways_of_missing, st.integers(1, 5))
+def test_min_share_weighs_rows(data, missing, sixteenths):
+    tree = grow(of_oracle(data), missing=missing, min_share=sixteenths / 16)
+    least = Fraction(sixteenths, 16) * sum(data.weights)
+    follow(tree, data, "gini", missing, min_weight=least)
 
 
 def same_as_recursion(tree, root):

@@ -87,6 +87,16 @@ def test_no_split_of_large_enough_leaves_gains_more(criterion, drawn):
     check_tree(table.grow(min_leaf=min_leaf), table, min_leaf=min_leaf, subsets=oracle.by_cuts(table.sample))
 
 
+@pytest.mark.parametrize("criterion", ["gini", "entropy", "squared_error", "absolute_error", "poisson"])
+@settings(max_examples=25)
+@given(st.data())
+def test_no_split_of_heavy_enough_leaves_gains_more(criterion, drawn):
+    table = drawn.draw(tables(criterion))
+    share = Fraction(drawn.draw(st.integers(1, 7)), 16)
+    options = {"min_share": share, "subsets": oracle.by_cuts(table.sample)}
+    check_tree(table.grow(min_share=float(share)), table, **options)
+
+
 @pytest.mark.parametrize("criterion", ["gini", "absolute_error"])
 @settings(max_examples=25)
 @given(st.data())

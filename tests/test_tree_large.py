@@ -208,6 +208,7 @@ LIMITS = {
     "depth 8": ({"max_depth": 8}, {"max_depth": 8}),
     "31 leaves": ({"growth": "best", "max_leaves": 31}, {"max_leaf_nodes": 31}),
     "leaves of 20": ({"min_leaf": 20}, {"min_samples_leaf": 20}),
+    "leaves of 2 %": ({"min_share": 0.02}, {"min_weight_fraction_leaf": 0.02}),
     "splits of 50": ({"min_split": 50}, {"min_samples_split": 50}),
 }
 

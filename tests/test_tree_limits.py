@@ -1,5 +1,6 @@
 """Where growing stops, what is refused, and how long computations behave."""
 
+import math
 import sys
 
 import numpy as np
@@ -120,6 +121,29 @@ def test_min_leaf(criterion, min_leaf, missing):
     assert (tree.n_nodes > 1) == (min_leaf <= 200)
     if min_leaf <= 10:
         assert tree.n_samples[tree.left < 0].min() == min_leaf
+
+
+@each_criterion
+@pytest.mark.parametrize("min_share", [0.0025, 0.01, 0.2, 0.5])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_min_share(criterion, min_share, weighted):
+    X, y, score = data(missing=0.1)
+    y = target(criterion, y, score)
+    weight = np.random.default_rng(5).uniform(0.1, 3, len(y)) if weighted else None
+    tree = trees.grow(X, y, criterion=criterion, min_share=min_share, sample_weight=weight)
+    assert_well_formed(tree)
+    assert tree.weight.min() >= min_share * tree.weight[0] * (1 - 1e-9)
+    if not weighted:
+        assert_identical(tree, trees.grow(X, y, criterion=criterion, min_leaf=math.ceil(400 * min_share)))
+
+
+def test_a_share_is_that_of_all_weight():
+    X, y, _ = data()
+    weight = np.random.default_rng(0).integers(1, 4, len(y))
+    twice = np.repeat(np.arange(len(y)), weight)
+    a = trees.grow(X, y, min_share=0.03, sample_weight=weight)
+    assert_identical(a, trees.grow(X[twice], y[twice], min_share=0.03), but=["n_samples"])
+    assert_identical(a, trees.grow(X, y, min_share=0.03, sample_weight=weight * 0.25), but=["weight"])
 
 
 def test_limits_count_rows_not_weight():

@@ -179,7 +179,7 @@ cdef void scan_sequence(const Rules *rules, const View *view, Py_ssize_t column,
     cdef double *left_medians = left + room
     cdef double *right = left_medians + room
     cdef double *right_medians = right + room
-    cdef double all, raw, score, below, above
+    cdef double all, raw, score, below, above, whole, weight_left = 0
     if n < 2:
         return
     first.next, first.before = scratch.links, scratch.links + room
@@ -187,12 +187,16 @@ cdef void scan_sequence(const Rules *rules, const View *view, Py_ssize_t column,
     start_list(view, &first)
     for i in range(n_others):
         take_out(view, &first, others[i])
-    all = loss_of(view, &first)
+    all, whole = loss_of(view, &first), first.weight
     second.middle, second.weight, second.total = first.middle, first.weight, first.total
     second.weight_below, second.below = first.weight_below, first.below
     memcpy(second.next, first.next, 2 * room * sizeof(uint32_t))
     lose_both_ways(view, &first, &second, sequence, n, left, left_medians, right, right_medians)
-    for i in range(max(1, rules.min_leaf), min(n - 1, n - rules.min_leaf) + 1):
+    for i in range(1, min(n - 1, n - rules.min_leaf) + 1):
+        if rules.min_weight > 0:
+            weight_left += weight_at(view, view.rank[sequence[i - 1] & view.table.id_mask] + 1)
+        if i < rules.min_leaf or (rules.min_weight > 0 and min(weight_left, whole - weight_left) < rules.min_weight):
+            continue
         if only >= 0:
             if i != only:
                 continue
@@ -271,10 +275,9 @@ cdef Py_ssize_t lay_out(const View *view, Py_ssize_t place, const Level *levels,
 
 
 cdef double subset_loss(const View *view, Py_ssize_t place, const uint8_t *left_of, double *medians,
-                        Py_ssize_t *counts) noexcept nogil:
-    """Loss of both sides of a subset of levels, with their medians and numbers of rows; 2 in left_of: not counted."""
+                        Py_ssize_t *counts, double *weight) noexcept nogil:
+    """Loss of both sides of a subset of levels, with medians, numbers and weights of rows; 2 in left_of: not there."""
     cdef const uint32_t *by_target = view.arena.order[view.table.n_ordered] + view.start
-    cdef double weight[2]
     cdef double total[2]
     cdef double weight_below[2]
     cdef double below[2]
@@ -314,19 +317,21 @@ cdef void scan_all_subsets(const Rules *rules, const View *view, Py_ssize_t colu
     cdef Py_ssize_t place = -1 - view.table.place[column], n_bins = view.table.n_bins[place], lev, code, n_codes
     cdef uint8_t *left_of = scratch.left_of
     cdef double medians[2]
+    cdef double weights[2]
     cdef Py_ssize_t counts[2]
     cdef double all, raw, score
     memset(left_of, 2, n_bins)
     for lev in range(n):
         left_of[levels[lev].bin] = 0
-    all = subset_loss(view, place, left_of, medians, counts)
+    all = subset_loss(view, place, left_of, medians, counts, weights)
     n_codes = (n if n > 2 else n - 1) if rules.one_level else (<Py_ssize_t> 1 << (n - 1)) - 1
     for code in range(1, n_codes + 1):
         for lev in range(n):
             left_of[levels[lev].bin] = lev == code - 1 if rules.one_level else (code >> lev) & 1
-        raw = max(0.0, all - subset_loss(view, place, left_of, medians, counts))
+        raw = max(0.0, all - subset_loss(view, place, left_of, medians, counts, weights))
         score = in_units(raw, view.unit)
-        if score <= found.score or counts[1] < rules.min_leaf or counts[0] < rules.min_leaf:
+        if (score <= found.score or min(counts[0], counts[1]) < rules.min_leaf
+                or min(weights[0], weights[1]) < rules.min_weight):
             continue
         found.score, found.raw, found.at = score, raw, code
         found.left_weight, found.weight = counts[1], counts[0] + counts[1]

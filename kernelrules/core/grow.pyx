@@ -142,10 +142,10 @@ cdef Py_ssize_t count_nodes(const Grower *top, Grower **subtrees, Py_ssize_t n_t
 
 
 def grow(Presorted presorted, str criterion, Py_ssize_t n_classes, Py_ssize_t n_outputs, *, Py_ssize_t max_depth,
-         Py_ssize_t max_leaves, Py_ssize_t min_split, Py_ssize_t min_leaf, double min_gain, double weight,
-         const double[::1] critical,
-         bint missing_apart, bint one_level, const int8_t[::1] monotone, Py_ssize_t max_features,
-         unsigned long long seed, bint exact, const double[::1] logs, int n_threads, tick=None):
+         Py_ssize_t max_leaves, Py_ssize_t min_split, Py_ssize_t min_leaf, double min_weight, double min_gain,
+         double weight, const double[::1] critical, bint missing_apart, bint one_level, const int8_t[::1] monotone,
+         Py_ssize_t max_features, unsigned long long seed, bint exact, const double[::1] logs, int n_threads,
+         tick=None):
     """Grow a tree; see kernelrules.tree.grow. Gives a `Grown`.
 
     `critical` has the critical values of chi2 by degrees of freedom, `logs` c·log2 c for whole numbers c; either may be
@@ -164,10 +164,12 @@ def grow(Presorted presorted, str criterion, Py_ssize_t n_classes, Py_ssize_t n_
     how.kind, how.classes, how.n_sums = CRITERIA[criterion], n_classes > 0, 1 + max(n_classes, n_outputs)
     how.counts = n_classes > 0 and not weighted
     how.logs, how.own, how.state = &logs[0] if logs is not None else NULL, NULL, NULL
-    rules.min_leaf, rules.missing_apart, rules.one_level = min_leaf, missing_apart, one_level
+    rules.min_leaf, rules.min_weight = min_leaf, min_weight
+    rules.missing_apart, rules.one_level = missing_apart, one_level
     rules.monotone = &monotone[0] if monotone is not None else NULL
     rules.level, rules.stop, rules.look = simd_level(), &stop, look
     limits.max_depth, limits.max_leaves, limits.min_split, limits.min_leaf = max_depth, max_leaves, min_split, min_leaf
+    limits.min_weight = min_weight
     limits.min_gain, limits.weight, limits.critical = min_gain, weight, &critical[0] if critical is not None else NULL
     limits.max_features, limits.seed, limits.exact = max_features, seed, exact
     try:

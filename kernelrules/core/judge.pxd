@@ -32,6 +32,8 @@ cdef inline void judge(const Criterion *criterion, const Rules *rules, const Vie
     cdef double score, raw, second = 0
     if n_left < rules.min_leaf or n_all - n_left < rules.min_leaf:
         return
+    if min(left[0], all[0] - left[0]) < rules.min_weight:
+        return
     if view.unit > 0 and min(left[0], all[0] - left[0]) <= 1e-12 * all[0]:     # rounded sums do not tell it from 0
         return
     if is_constrained(rules, column) and not keeps_order(criterion, rules, view, column, left, all):

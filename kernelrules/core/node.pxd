@@ -17,6 +17,7 @@ cdef struct Limits:
     Py_ssize_t max_leaves           # 0: no limit, depth-first
     Py_ssize_t min_split
     Py_ssize_t min_leaf
+    double min_weight               # of a leaf
     double min_gain                 # over the weight of all rows
     double weight                   # of all rows
     const double *critical          # of chi2, by degrees of freedom; NULL: no test

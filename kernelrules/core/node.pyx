@@ -218,7 +218,8 @@ cdef bint is_final(const Grower *grower, Py_ssize_t number, Py_ssize_t depth) no
     """Whether a node is a leaf without a look at its columns."""
     cdef const Node *node = grower.nodes + number
     cdef const Limits *limits = grower.limits
-    return (node.pure or depth >= limits.max_depth or node.n < limits.min_split or node.n < 2 * limits.min_leaf)
+    return (node.pure or depth >= limits.max_depth or node.n < limits.min_split or node.n < 2 * limits.min_leaf
+            or grower.sums[number * grower.criterion.n_sums] < 2 * limits.min_weight)
 
 
 # ---- finding a node's split ------------------------------------------------------------------------------------

@@ -15,7 +15,6 @@ from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
 
 from kernelrules.core cimport gram_csr
-from kernelrules.core.blocks cimport give_back, take
 from kernelrules.core.gram cimport fill_gram, fill_rows, free_plan, plan_rows
 from kernelrules.core.machine cimport simd_level
 from kernelrules.core.simd cimport add_rows, dot, pick
@@ -351,7 +350,7 @@ cdef int make_slots(Store *store, Py_ssize_t n_slots, Py_ssize_t itemsize) noexc
     cdef Py_ssize_t n = store.n, i
     n_slots = min(max(n_slots, <Py_ssize_t> 2), n)      # a step needs two
     store.n_slots = n_slots
-    store.slots = take(n_slots * n * itemsize)
+    store.slots = malloc(n_slots * n * itemsize)        # of small pages: most of it may never be used
     store.slot_of = <Py_ssize_t *> malloc(n * sizeof(Py_ssize_t))
     store.point_in = <Py_ssize_t *> malloc(n_slots * sizeof(Py_ssize_t))
     store.missing = <Py_ssize_t *> malloc(n * sizeof(Py_ssize_t))
@@ -365,7 +364,7 @@ cdef int make_slots(Store *store, Py_ssize_t n_slots, Py_ssize_t itemsize) noexc
 
 
 cdef void free_slots(Store *store) noexcept nogil:
-    give_back(store.slots)
+    free(store.slots)
     free(store.slot_of)
     free(store.point_in)
     free(store.missing)

@@ -41,6 +41,7 @@ cdef extern from *:
 
 cdef struct Rules:                  # of a split, for all nodes
     Py_ssize_t min_leaf
+    double min_weight               # of each side; 0 where all weights are 1, which min_leaf says as well
     bint missing_apart              # missing rows count for no score; otherwise their side is chosen
     bint one_level                  # of categories, one against the rest
     const int8_t *monotone          # of a column; NULL: no constraint

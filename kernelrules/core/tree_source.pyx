@@ -151,7 +151,7 @@ cdef int scan_source(const kr_column *column, const kr_criterion *given, kr_spli
     table.n, table.n_columns, table.n_ordered = column.n, 1, 1
     table.shift, table.place, table.n_levels = 31 - bits, &place, &levels
     table.id_mask = (<uint32_t> 1 << table.shift) - 1
-    rules.min_leaf, rules.level = column.min_leaf, simd_level()
+    rules.min_leaf, rules.min_weight, rules.level = column.min_leaf, 0, simd_level()
     known = <uint32_t> column.n_known
     entries = <uint32_t *> malloc(column.n * sizeof(uint32_t))
     sums = <double *> calloc(2 * criterion.n_sums, sizeof(double))

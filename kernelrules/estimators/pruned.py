@@ -28,7 +28,7 @@ class PrunedTreeClassifier(ClassTree):
         out exactly once, and the other rows are trained on.
     rule : {"1se", "min"}
         The smallest tree whose error is within one standard error of the smallest; or that of the smallest error.
-    criterion, max_depth, min_samples_split, min_samples_leaf, max_features : optional
+    criterion, max_depth, min_samples_split, min_samples_leaf, min_weight_fraction_leaf, max_features : optional
         Of the trees before pruning, as in `TreeClassifier`.
     random_state : int, RandomState, Generator or None
         Decides the folds, and what growing draws.
@@ -68,6 +68,7 @@ class PrunedTreeClassifier(ClassTree):
         max_depth: int | None = None,
         min_samples_split: int | float = 2,
         min_samples_leaf: int | float = 1,
+        min_weight_fraction_leaf: float = 0.0,
         max_features: int | float | str | None = None,
         random_state: Any = None,
         max_leaf_nodes: int | None = None,
@@ -83,6 +84,7 @@ class PrunedTreeClassifier(ClassTree):
         self.max_depth = max_depth
         self.min_samples_split = min_samples_split
         self.min_samples_leaf = min_samples_leaf
+        self.min_weight_fraction_leaf = min_weight_fraction_leaf
         self.max_features = max_features
         self.random_state = random_state
         self.max_leaf_nodes = max_leaf_nodes

@@ -39,6 +39,7 @@ class TreeEstimator(TableEstimator):
             "max_leaves": self.max_leaf_nodes,
             "min_split": rows_or_share(self.min_samples_split, "min_samples_split", 2, n),
             "min_leaf": rows_or_share(self.min_samples_leaf, "min_samples_leaf", 1, n),
+            "min_share": self.min_weight_fraction_leaf,
             "min_gain": self.min_impurity_decrease,
             "max_features": self.max_features,
             "categorical": self.categorical_features,
@@ -222,6 +223,8 @@ class TreeClassifier(_GrownTree, ClassTree):
         Most splits on the way to a leaf.
     min_samples_split, min_samples_leaf : int or float
         Fewest rows of a node that is split, and of a leaf; a float is a share of all rows.
+    min_weight_fraction_leaf : float
+        Least share of the weight of all rows that a leaf has.
     max_features : int, float, "sqrt", "log2", optional
         Columns to look at in a node, drawn anew each time.
     random_state : int, RandomState, Generator or None
@@ -276,6 +279,7 @@ class TreeClassifier(_GrownTree, ClassTree):
         max_depth: int | None = None,
         min_samples_split: int | float = 2,
         min_samples_leaf: int | float = 1,
+        min_weight_fraction_leaf: float = 0.0,
         max_features: int | float | str | None = None,
         random_state: Any = None,
         max_leaf_nodes: int | None = None,
@@ -291,6 +295,7 @@ class TreeClassifier(_GrownTree, ClassTree):
         self.max_depth = max_depth
         self.min_samples_split = min_samples_split
         self.min_samples_leaf = min_samples_leaf
+        self.min_weight_fraction_leaf = min_weight_fraction_leaf
         self.max_features = max_features
         self.random_state = random_state
         self.max_leaf_nodes = max_leaf_nodes
@@ -337,7 +342,9 @@ class TreeRegressor(RegressorMixin, _GrownTree):
         What is minimised.
     leaf : {"constant", "median", "linear"}
         What leaves predict: the mean (the median for absolute_error), the median, or a ridge model of their rows.
-    max_depth, min_samples_split, min_samples_leaf, max_features, random_state, max_leaf_nodes : optional
+    max_depth, min_samples_split, min_samples_leaf, min_weight_fraction_leaf, max_features : optional
+        As in `TreeClassifier`.
+    random_state, max_leaf_nodes : optional
         As in `TreeClassifier`.
     min_impurity_decrease : float
         Least gain of a split. The impurity of several targets is the sum of theirs, where scikit-learn takes the mean.
@@ -374,6 +381,7 @@ class TreeRegressor(RegressorMixin, _GrownTree):
         max_depth: int | None = None,
         min_samples_split: int | float = 2,
         min_samples_leaf: int | float = 1,
+        min_weight_fraction_leaf: float = 0.0,
         max_features: int | float | str | None = None,
         random_state: Any = None,
         max_leaf_nodes: int | None = None,
@@ -389,6 +397,7 @@ class TreeRegressor(RegressorMixin, _GrownTree):
         self.max_depth = max_depth
         self.min_samples_split = min_samples_split
         self.min_samples_leaf = min_samples_leaf
+        self.min_weight_fraction_leaf = min_weight_fraction_leaf
         self.max_features = max_features
         self.random_state = random_state
         self.max_leaf_nodes = max_leaf_nodes

@@ -11,7 +11,18 @@ from typing import Any
 import numpy as np
 
 from kernelrules import erm, kernels, ridge, rules, svm, tree
-from kernelrules.results import CalibratedSVM, ErmFit, PruneCV, RidgeFit, RuleList, SVMModel, Tree, TuneResult
+from kernelrules.results import (
+    AdditiveRules,
+    CalibratedSVM,
+    ErmFit,
+    FeatureRidge,
+    PruneCV,
+    RidgeFit,
+    RuleList,
+    SVMModel,
+    Tree,
+    TuneResult,
+)
 
 __all__ = ["Answers", "answers", "model_of"]
 
@@ -86,7 +97,7 @@ def _ask_erm(fit: ErmFit, points: np.ndarray) -> tuple[Any, Any, tuple[float, ..
     return codes, *((erm.decision(fit, points), (0.0,)) if len(fit.classes) == 2 else (None, ()))
 
 
-def _ask_ridge(fit: RidgeFit, points: np.ndarray) -> tuple[Any, Any, tuple[float, ...]]:
+def _ask_ridge(fit: RidgeFit | FeatureRidge, points: np.ndarray) -> tuple[Any, Any, tuple[float, ...]]:
     return None, _one_number(ridge.predict(fit, points)), ()
 
 
@@ -100,6 +111,14 @@ def _ask_rules(rs: RuleList, points: np.ndarray) -> tuple[Any, Any, tuple[float,
     return (None, _one_number(predicted), ()) if rs.classes is None else (_codes(predicted, rs.classes), None, ())
 
 
+def _ask_additive(model: AdditiveRules, points: np.ndarray) -> tuple[Any, Any, tuple[float, ...]]:
+    scores = rules.decision(model, points)
+    if model.classes is None:
+        return None, scores, ()
+    codes = _codes(rules.predict(model, points), model.classes)
+    return codes, *((scores, (0.0,)) if len(model.classes) == 2 else (None, ()))
+
+
 def _one_number(values: np.ndarray) -> np.ndarray:
     if values.ndim > 1 and values.shape[1] > 1:
         raise ValueError(f"model predicts {values.shape[1]} numbers, and a picture shows one")
@@ -111,6 +130,8 @@ _ASK = {
     CalibratedSVM: _ask_calibrated,
     ErmFit: _ask_erm,
     RidgeFit: _ask_ridge,
+    FeatureRidge: _ask_ridge,
     Tree: _ask_tree,
     RuleList: _ask_rules,
+    AdditiveRules: _ask_additive,
 }

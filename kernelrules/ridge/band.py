@@ -9,7 +9,8 @@ and for each s, B + s = LLᵀ costs next to nothing, L⁻¹Qᵀ n² operations a
 
     (A + s)⁻¹ = Q L⁻ᵀ L⁻¹ Qᵀ,  its diagonal the squared lengths of the columns of L⁻¹Qᵀ.
 
-Only what lies on and below the diagonal of A is kept up to date. BLAS does the products; signals are seen between them.
+Only what lies on and below the diagonal of A is kept up to date. Threads take blocks of rows, BLAS on one thread does
+their products: the bits are the same for any number of threads.
 """
 
 from __future__ import annotations
@@ -20,11 +21,14 @@ from typing import Any
 import numpy as np
 from scipy.linalg import lapack, solve_triangular
 
+from kernelrules import parallel
+
 __all__ = ["Band"]
 
 WIDTH = 32
 _ROWS = 512  # of the matrix, that are treated together
 _COLUMNS = 128  # of L⁻¹Qᵀ, that are found together
+_TOGETHER = 4  # panels whose reflections are applied as one
 
 
 def _reflectors(panel: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -48,6 +52,8 @@ class Band:
     ----------
     a : ndarray (n, n)
         The matrix; spoilt.
+    n_threads : int
+        Of the products; BLAS should be held to one.
     tick : callable, optional
         Told of progress.
 
@@ -59,9 +65,9 @@ class Band:
         Qᵀ.
     """
 
-    def __init__(self, a: np.ndarray, tick: Callable[[int, int], Any] | None = None) -> None:
+    def __init__(self, a: np.ndarray, n_threads: int = 1, tick: Callable[[int, int], Any] | None = None) -> None:
         n = len(a)
-        self.n, self.diagonal, self.below = n, [], []
+        self.n_threads, self.n, self.diagonal, self.below = n_threads, n, [], []
         panels = []
         for k in range(0, n, WIDTH):
             s = min(k + WIDTH, n)
@@ -74,10 +80,10 @@ class Band:
             below[: len(r)] = r
             self.below.append(below)
             panels.append((s, v, t))
-            _both_sides(a[s:, s:], v, t)
+            _both_sides(a[s:, s:], v, t, n_threads)
             if tick is not None:
                 tick(k, 3 * n)
-        self.vectors = _product(a, panels, tick)
+        self.vectors = _product(a, panels, n_threads, tick)
 
     def is_definite(self, shift: float) -> bool:
         """Whether B + shift is positive definite."""
@@ -116,15 +122,20 @@ class Band:
     ) -> np.ndarray:
         """Of the columns of L⁻¹Qᵀ, (n_shifts, n): the diagonals of the inverses."""
         total = np.zeros((len(factors[0][0]), self.n))
-        for start in range(0, self.n, _COLUMNS):
+
+        def add_columns(start: int) -> int:
             columns = slice(start, min(start + _COLUMNS, self.n))
             before = None
             for j, factor in enumerate(factors):
                 rows = slice(j * WIDTH, min((j + 1) * WIDTH, self.n))
                 before = _next(factor, np.ascontiguousarray(self.vectors[rows, columns]), before)
-                total[:, columns] += np.einsum("lij,lij->lj", before, before)
+                total[:, columns] += np.square(before).sum(axis=1)
+            return columns.stop
+
+        starts = [(start,) for start in range(0, self.n, _COLUMNS)]
+        for done in parallel.in_threads(add_columns, starts, self.n_threads):
             if tick is not None:
-                tick(2 * self.n + columns.stop, 3 * self.n)
+                tick(2 * self.n + done, 3 * self.n)
         return total
 
     def backward(self, factors: list[tuple[np.ndarray, np.ndarray]], z: np.ndarray) -> np.ndarray:
@@ -148,35 +159,63 @@ def _next(factor: tuple[np.ndarray, np.ndarray], right: np.ndarray, before: np.n
     return found
 
 
-def _both_sides(a: np.ndarray, v: np.ndarray, t: np.ndarray) -> None:
+def _blocks(n: int) -> list[tuple[slice]]:
+    """Rows that are treated together, the last first: those of a triangle are the longest."""
+    return [(slice(i, min(i + _ROWS, n)),) for i in range(0, n, _ROWS)][::-1]
+
+
+def _both_sides(a: np.ndarray, v: np.ndarray, t: np.ndarray, n_threads: int) -> None:
     """a := HᵀaH on and below the diagonal."""
     n = len(a)
     vt = v @ t
     x = np.zeros_like(vt)
-    starts = range(0, n, _ROWS)
-    for i in starts:
-        rows = slice(i, min(i + _ROWS, n))
-        corner = np.tril(a[rows, rows])
-        x[rows] += (corner + np.tril(corner, -1).T) @ vt[rows]
-        x[rows] += a[rows, :i] @ vt[:i]
-        x[:i] += a[rows, :i].T @ vt[rows]
+
+    def products(rows: slice) -> tuple[int, np.ndarray]:
+        corner, beside = np.tril(a[rows, rows]), a[rows, : rows.start]
+        x[rows] = (corner + np.tril(corner, -1).T) @ vt[rows] + beside @ vt[: rows.start]
+        return rows.start, beside.T @ vt[rows]
+
+    for start, above in list(parallel.in_threads(products, _blocks(n), n_threads)):
+        x[:start] += above
     y = x - 0.5 * v @ (t.T @ (v.T @ x))
     left, right = np.hstack([v, y]), np.hstack([y, v])
-    for i in starts:
-        rows = slice(i, min(i + _ROWS, n))
+
+    def update(rows: slice) -> None:
         a[rows, : rows.stop] -= left[rows] @ right[: rows.stop].T
 
+    for _ in parallel.in_threads(update, _blocks(n), n_threads):
+        pass
 
-def _product(out: np.ndarray, panels: list[Any], tick: Callable[[int, int], Any] | None) -> np.ndarray:
+
+def _joined(panels: list[Any]) -> tuple[int, np.ndarray, np.ndarray]:
+    """Reflections one after the other as one: I - VTVᵀ with the vectors of all."""
+    start, length = panels[0][0], len(panels[0][1])
+    v = np.zeros((length, sum(len(t) for _, _, t in panels)))
+    t = np.zeros((v.shape[1], v.shape[1]))
+    done = 0
+    for s, own, own_t in panels:
+        here = slice(done, done + len(own_t))
+        v[s - start :, here] = own
+        t[here, here] = own_t
+        t[:done, here] = -t[:done, :done] @ (v[s - start :, :done].T @ own) @ own_t
+        done = here.stop
+    return start, v, t
+
+
+def _product(out: np.ndarray, panels: list[Any], n_threads: int, tick: Callable[[int, int], Any] | None) -> np.ndarray:
     """Qᵀ, the product of all reflections, in the memory of `out`."""
     n = len(out)
     out[...] = 0.0
     out[np.arange(n), np.arange(n)] = 1.0
-    for s, v, t in reversed(panels):
+    for first in reversed(range(0, len(panels), _TOGETHER)):
+        s, v, t = _joined(panels[first : first + _TOGETHER])
         part = out[s:, s:]
-        short = (part @ v) @ t.T
-        for i in range(0, len(part), _ROWS):
-            part[i : i + _ROWS] -= short[i : i + _ROWS] @ v.T
+
+        def reflect(rows: slice, part: np.ndarray = part, v: np.ndarray = v, t: np.ndarray = t) -> None:
+            part[rows] -= ((part[rows] @ v) @ t.T) @ v.T
+
+        for _ in parallel.in_threads(reflect, _blocks(len(part)), n_threads):
+            pass
         if tick is not None:
             tick(2 * n - s, 3 * n)
     return out

@@ -175,8 +175,8 @@ def _from_band(problem: Problem, lams: np.ndarray, k: np.ndarray) -> Parts | Non
     rounding = n * np.finfo(np.float64).eps * float(np.trace(k))  # at least what the largest eigenvalue leaves
     if strengths.min() < _CLEAR * rounding:
         return None
-    with parallel.blas_threads(_product_threads(problem, len(lams))):
-        band = Band(k, problem.tick)
+    with parallel.blas_threads(1):
+        band = Band(k, problem.threads, problem.tick)
         factors = band.factor(strengths) if band.is_definite(rounding) else None
         if factors is None:
             return None

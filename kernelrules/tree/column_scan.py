@@ -39,6 +39,8 @@ class NodeRows:
         Split one level off, instead of any subset.
     min_leaf : int
         Rows that each side must have; fractional: known ones.
+    min_weight : float
+        Weight that each side must have, likewise.
     """
 
     values: np.ndarray
@@ -49,6 +51,7 @@ class NodeRows:
     fractional: bool
     one_level: bool
     min_leaf: int
+    min_weight: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -247,6 +250,10 @@ def _fill_gains(node, order, keep, cut_here, gains, tie_gains) -> None:
     left = np.cumsum(shares if keep is None else np.where(keep, shares, 0.0), axis=0)
     least = node.min_leaf * _ENOUGH
     allowed = cut_here & (left >= least) & (left[-1] - left >= least)
+    if node.min_weight > 0:
+        weights = node.weights[order]
+        weight = np.cumsum(weights if keep is None else np.where(keep, weights, 0.0), axis=0)
+        allowed &= (weight >= node.min_weight) & (weight[-1] - weight >= node.min_weight)
     if not allowed.any():
         return
     np.copyto(gains, _gains_of_cuts(node.measure, order, keep), where=allowed)
@@ -378,6 +385,8 @@ class _Levels:
         rows = np.bincount(group[counted], self._node.shares[counted], minlength=n_groups)
         least = self._node.min_leaf * _ENOUGH
         allowed = (members @ rows >= least) & (~members @ rows >= least)
+        weight = np.bincount(group[counted], self._node.weights[counted], minlength=n_groups)
+        allowed &= (members @ weight >= self._node.min_weight) & (~members @ weight >= self._node.min_weight)
         losses, total = measure.subset_losses(members, group)
         return np.where(allowed, _without_noise(measure, total - losses), -np.inf)
 

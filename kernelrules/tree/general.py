@@ -186,7 +186,8 @@ class _Grower:
         limits = self._settings
         too_deep = limits.max_depth is not None and node.depth >= limits.max_depth
         too_small = node.n_samples < max(limits.min_split, 2 * limits.min_leaf) * _ENOUGH
-        if too_deep or too_small or node.measure.pure:
+        least = limits.min_share * _ENOUGH * self._total_weight(node)
+        if too_deep or too_small or node.weight < 2 * least or node.measure.pure:
             return None
         rows = NodeRows(
             values=self._values[node.rows],
@@ -197,6 +198,7 @@ class _Grower:
             fractional=self._fractional,
             one_level=limits.subsets == "one",
             min_leaf=limits.min_leaf,
+            min_weight=least,
         )
         columns = self._columns(rows.values, node.key)
         split = self._best_of(rows, best_splits(rows, columns))

@@ -6,6 +6,7 @@ general.py    node by node: missing="fractional", splits="oblique", a criterion 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -38,6 +39,7 @@ _NO_LIMIT = 1 << 62
 _EXACT = 2.0**53  # whole numbers up to here are float64 numbers
 _MOST_LEVELS = 65535  # codes of two bytes
 _PROBE = 1000  # numbers that are looked at first
+_ENOUGH = 1 - 1e-9  # of a least weight: sums are rounded
 _SMALL = 20000  # entries of a matrix that are not worth a second thread
 
 
@@ -52,6 +54,7 @@ def grow(
     max_leaves: int | None = None,
     min_split: int = 2,
     min_leaf: int = 1,
+    min_share: float = 0.0,
     min_gain: float = 0.0,
     chi2: float | None = None,
     sample_weight: Any = None,
@@ -95,6 +98,8 @@ def grow(
         Fewest rows of a node that is split.
     min_leaf : int
         Fewest rows of a leaf.
+    min_share : float
+        Least weight of a leaf, as a share of the weight of all rows: 0 to 0.5.
     min_gain : float
         Least gain of a split, as `Tree.gain` has it. At 0 an impure node is split even if that gains nothing yet.
     chi2 : float, optional
@@ -108,9 +113,9 @@ def grow(
         Columns of categories: those that do not hold numbers by their type, none, or these.
     subsets : "best" or "one"
         Splits on categories: any subset, or one level against the rest. The best subset is exact for two classes and
-        one target (by the order of the levels' means; with absolute_error up to 12 levels) where `min_leaf` does not
-        rule it out, and for more classes up to 12 levels in the node; beyond, levels are ordered along the first
-        principal component of their class shares, a heuristic.
+        one target (by the order of the levels' means; with absolute_error up to 12 levels) where `min_leaf` and
+        `min_share` do not rule it out, and for more classes up to 12 levels in the node; beyond, levels are ordered
+        along the first principal component of their class shares, a heuristic.
     missing : str
         "extra": every split learns the side of missing values; "zero" and "impute" (mean, or a level drawn at random)
         replace them; "surrogate": splits on other columns stand in, as in CART and rpart; "fractional": rows go down
@@ -170,6 +175,7 @@ def grow(
         max_leaves=None if max_leaves is None else _limit(max_leaves, "max_leaves", 1),
         min_split=_limit(min_split, "min_split", 2),
         min_leaf=_limit(min_leaf, "min_leaf", 1),
+        min_share=_min_share(min_share),
         min_gain=_min_gain(min_gain),
         chi2=_level(chi2, problem),
         subsets=subsets,
@@ -221,6 +227,13 @@ def _min_gain(given: Any) -> float:
     if gain < 0:
         raise ValueError(f"min_gain must be at least 0, got {given!r}")
     return gain
+
+
+def _min_share(given: Any) -> float:
+    share = check.real(given, "min_share")
+    if not 0 <= share <= 0.5:
+        raise ValueError(f"min_share must be from 0 to 0.5, got {given!r}")
+    return share
 
 
 def _level(chi2: Any, problem: Problem) -> float | None:
@@ -418,6 +431,8 @@ def _grow_compiled(problem: Problem, settings: Settings, tick: Any) -> dict[str,
         n_threads,
     )
     total = float(n if w is None else w.sum())
+    # Where all weights are 1 the share is a number of rows.
+    least = max(settings.min_leaf, math.ceil(settings.min_share * _ENOUGH * total))
     unit, once_more = (
         targets.unit,
         targets.unit if settings.criterion == "squared_error" else 1.0,
@@ -430,7 +445,8 @@ def _grow_compiled(problem: Problem, settings: Settings, tick: Any) -> dict[str,
         max_depth=_NO_LIMIT if settings.max_depth is None else settings.max_depth,
         max_leaves=settings.max_leaves or (_NO_LIMIT if settings.growth == "best" else 0),
         min_split=settings.min_split,
-        min_leaf=settings.min_leaf,
+        min_leaf=least if w is None else settings.min_leaf,
+        min_weight=0.0 if w is None else settings.min_share * _ENOUGH * total,
         min_gain=settings.min_gain / unit / once_more,
         weight=total,
         critical=_critical_values(n_classes, settings.chi2, weights.unit),

@@ -67,6 +67,8 @@ class Settings:
         None is no limit.
     min_split, min_leaf : int
         Rows that a node must have to be split, and that each child must have.
+    min_share : float
+        Share of the weight of all rows that each child must have.
     min_gain : float
         Least gain of a split, as a share of the weight of all rows.
     chi2 : float or None
@@ -93,6 +95,7 @@ class Settings:
     max_leaves: int | None = None
     min_split: int = 2
     min_leaf: int = 1
+    min_share: float = 0.0
     min_gain: float = 0.0
     chi2: float | None = None
     subsets: str = "best"

@@ -191,8 +191,9 @@ def cuts_by_mean(sample, rows, j, items):
     return (ordered[:end] for end in range(1, len(ordered)))
 
 
-def candidates(sample, rows, *, min_leaf=1, subsets="best", missing="extra", columns=None):
-    """Pairs of a split and what it gains, over all columns, with at least `min_leaf` rows on either side.
+def candidates(sample, rows, *, min_leaf=1, min_share=0, subsets="best", missing="extra", columns=None):
+    """Pairs of a split and what it gains, over all columns, with at least `min_leaf` rows and `min_share` of all the
+    weight on either side.
 
     With missing="surrogate" a column is judged by the rows where it is known.
     """
@@ -201,7 +202,8 @@ def candidates(sample, rows, *, min_leaf=1, subsets="best", missing="extra", col
         before = sample.loss(judged)
         for split in splits_of_column(sample, judged, j, subsets=subsets):
             left, right = split.parts(sample, judged)
-            if min(len(left), len(right)) >= min_leaf:
+            least = min_share * sample.total(sample.rows)
+            if min(len(left), len(right)) >= min_leaf and min(map(sample.total, (left, right))) >= least:
                 yield split, before - sample.loss(left) - sample.loss(right)
 
 

@@ -184,18 +184,21 @@ def gain_of(criterion, data, members, split):
     return loss(criterion, data, left + right) - loss(criterion, data, left) - loss(criterion, data, right)
 
 
-def allowed_splits(data, members, column, missing, min_leaf=1, subsets="best"):
+def allowed_splits(data, members, column, missing, min_leaf=1, subsets="best", min_weight=0):
     for split in splits_of_column(data, members, column, missing, subsets):
-        if all(sum(share for *_, share in part(members, split, side)) >= min_leaf for side in (LEFT, RIGHT)):
+        sides = [part(members, split, side) for side in (LEFT, RIGHT)]
+        if all(sum(share for *_, share in side) >= min_leaf for side in sides) and all(
+            sum(weight for _, weight, _ in side) >= min_weight for side in sides
+        ):
             yield split
 
 
-def best_gain(criterion, data, members, missing, min_leaf=1, subsets="best"):
+def best_gain(criterion, data, members, missing, min_leaf=1, subsets="best", min_weight=0):
     """The most that any split gains; None if there is no split."""
     gains = [
         gain_of(criterion, data, members, split)
         for column in range(len(data.n_levels))
-        for split in allowed_splits(data, members, column, missing, min_leaf, subsets)
+        for split in allowed_splits(data, members, column, missing, min_leaf, subsets, min_weight)
     ]
     return max(gains, default=None)
 
