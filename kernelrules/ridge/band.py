@@ -26,7 +26,8 @@ from kernelrules import parallel
 __all__ = ["Band"]
 
 WIDTH = 32
-_ROWS = 512  # of the matrix, that are treated together
+_ROWS = 192  # of the matrix, that are treated together
+_TILE = 1024  # columns beside them, of what a core reads twice
 _COLUMNS = 128  # of L⁻¹Qᵀ, that are found together
 _TOGETHER = 4  # panels whose reflections are applied as one
 
@@ -164,6 +165,11 @@ def _blocks(n: int) -> list[tuple[slice]]:
     return [(slice(i, min(i + _ROWS, n)),) for i in range(0, n, _ROWS)][::-1]
 
 
+def _tiles(n: int) -> list[slice]:
+    """Columns beside so many rows that both stay in a core's cache."""
+    return [slice(j, min(j + _TILE, n)) for j in range(0, n, _TILE)]
+
+
 def _both_sides(a: np.ndarray, v: np.ndarray, t: np.ndarray, n_threads: int) -> None:
     """a := HᵀaH on and below the diagonal."""
     n = len(a)
@@ -171,9 +177,14 @@ def _both_sides(a: np.ndarray, v: np.ndarray, t: np.ndarray, n_threads: int) -> 
     x = np.zeros_like(vt)
 
     def products(rows: slice) -> tuple[int, np.ndarray]:
-        corner, beside = np.tril(a[rows, rows]), a[rows, : rows.start]
-        x[rows] = (corner + np.tril(corner, -1).T) @ vt[rows] + beside @ vt[: rows.start]
-        return rows.start, beside.T @ vt[rows]
+        corner = np.tril(a[rows, rows])
+        x[rows] = (corner + np.tril(corner, -1).T) @ vt[rows]
+        above = np.empty((rows.start, vt.shape[1]))
+        for columns in _tiles(rows.start):
+            tile = a[rows, columns]
+            x[rows] += tile @ vt[columns]
+            above[columns] = tile.T @ vt[rows]
+        return rows.start, above
 
     for start, above in list(parallel.in_threads(products, _blocks(n), n_threads)):
         x[:start] += above
@@ -181,7 +192,8 @@ def _both_sides(a: np.ndarray, v: np.ndarray, t: np.ndarray, n_threads: int) -> 
     left, right = np.hstack([v, y]), np.hstack([y, v])
 
     def update(rows: slice) -> None:
-        a[rows, : rows.stop] -= left[rows] @ right[: rows.stop].T
+        for columns in _tiles(rows.stop):
+            a[rows, columns] -= left[rows] @ right[columns].T
 
     for _ in parallel.in_threads(update, _blocks(n), n_threads):
         pass
