@@ -113,6 +113,30 @@ def test_a_forked_child_has_blocks_of_its_own():
     assert (mine == 8).all()
 
 
+SHORT = """
+import resource
+import numpy as np
+from kernelrules.core import blocks
+
+for _ in range(2):
+    many = [blocks.empty((40 << 20,), np.uint8) for _ in range(5)]
+    del many
+with open("/proc/self/statm") as file:
+    used = int(file.read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + (20 << 20), resource.RLIM_INFINITY))
+array = blocks.empty((150 << 20,), np.uint8)
+array[:] = 1
+print(len(array))
+"""
+
+
+@keeps
+def test_what_is_kept_gives_way_where_addresses_are_short():
+    env = {**os.environ, "KERNELRULES_KEEP_MB": "1000"}
+    found = subprocess.run([sys.executable, "-c", SHORT], env=env, capture_output=True, text=True, check=True)
+    assert int(found.stdout) == 150 << 20
+
+
 def test_no_memory_is_an_error():
     with pytest.raises(MemoryError):
         blocks.empty((1 << 60,), np.uint8)

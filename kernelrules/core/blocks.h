@@ -104,6 +104,16 @@ static inline void kr_keep(void *block, size_t n_bytes)
     place->since = kr_moment++;
 }
 
+/* Let go all that is kept. */
+static inline void kr_release(void)
+{
+    int k;
+    for (k = 0; k < KR_KEPT; k++) {
+        free(kr_kept[k].block);
+        kr_kept[k].block = NULL;
+    }
+}
+
 static inline void *kr_take(size_t n_bytes)
 {
     void *block = NULL;
@@ -115,8 +125,14 @@ static inline void *kr_take(size_t n_bytes)
     }
     if (block != NULL)
         return block;
-    if (posix_memalign(&block, KR_HUGE_PAGE, n_bytes) != 0)
-        return NULL;
+    if (posix_memalign(&block, KR_HUGE_PAGE, n_bytes) != 0) { /* addresses are short, if anything is kept */
+        if (!kr_lock())
+            return NULL;
+        kr_release();
+        kr_unlock();
+        if (posix_memalign(&block, KR_HUGE_PAGE, n_bytes) != 0)
+            return NULL;
+    }
     (void)madvise(block, n_bytes & ~(KR_HUGE_PAGE - 1), MADV_HUGEPAGE);
     return block;
 }
