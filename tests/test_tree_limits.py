@@ -146,6 +146,15 @@ def test_a_share_is_that_of_all_weight():
     assert_identical(a, trees.grow(X, y, min_share=0.03, sample_weight=weight * 0.25), but=["weight"])
 
 
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_a_tree_of_so_many_nodes_that_sorted_columns_make_room(n_threads):
+    y = np.random.default_rng(0).normal(size=101_000)
+    X = np.arange(len(y), dtype=np.float32)[:, None]
+    tree = trees.grow(X, y, criterion="squared_error", n_threads=n_threads)
+    assert tree.n_nodes == 2 * len(y) - 1
+    np.testing.assert_allclose(trees.predict(tree, X), y, atol=1e-12)
+
+
 def test_limits_count_rows_not_weight():
     X, y, _ = data()
     for weight in (2.0**-10, 1024.0):

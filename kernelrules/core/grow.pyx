@@ -24,7 +24,7 @@ from kernelrules.core.grower cimport (
 )
 from kernelrules.core.machine cimport simd_level
 from kernelrules.core.node cimport Grower, Limits, Node
-from kernelrules.core.presort cimport Presorted, Table
+from kernelrules.core.presort cimport Arena, Presorted, Table
 from kernelrules.core.scan cimport Rules, Scratch, free_scratch, new_scratch
 from kernelrules.core.surrogate cimport StandIn
 
@@ -41,6 +41,7 @@ cdef enum:
     ALONE = 32768           # rows from which on threads share a node: above, what belongs to them fits no cache
     BUDGET = 100000000      # entries worked on between looks at signals
     LEVELS = 16             # that a subtree may have, to guess its work
+    MANY_NODES = 200000     # whose arrays take about as much memory as the sorted columns
 
 CRITERIA = {
     "gini": GINI,
@@ -216,15 +217,20 @@ cdef int breathe(tick, Py_ssize_t done, Py_ssize_t total) except -1:
     return 0
 
 
-cdef int finish(const Grower *top, Grower **subtrees, Py_ssize_t n_tasks, list out) except -1:
-    """Put what was grown into arrays."""
+cdef int finish(Grower *top, Grower **subtrees, Py_ssize_t n_tasks, list out) except -1:
+    """Put what was grown into arrays. For a large tree the sorted columns make room, and are not kept for the next."""
     cdef Py_ssize_t n = count_nodes(top, subtrees, n_tasks)
-    cdef Grown grown = Grown(n, top.criterion.n_sums)
     cdef Visit *stack = <Visit *> malloc((n + 2) * sizeof(Visit))
     cdef list flags = [], stand_ins = []
+    cdef Arena *sorted_columns = top.arenas[0]
+    cdef Grown grown
     if stack == NULL:
         raise MemoryError("working memory could not be allocated")
     try:
+        if n > MANY_NODES:
+            free(sorted_columns.block)
+            sorted_columns.block = NULL
+        grown = Grown(n, top.criterion.n_sums)
         collect(top, subtrees, stack, grown, flags, stand_ins)
     finally:
         free(stack)
