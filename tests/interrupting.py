@@ -48,7 +48,7 @@ def seconds_of_all(prepare, cases, head_start=HEAD_START):
         with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as process:
             for name in left:
                 said, seconds = _interrupted(process, head_start)
-                assert said in ("interrupted", "finished"), f"the child died in {name}"
+                assert said in ("interrupted", "finished"), f"in {name} the child said {said!r}, and {process.poll()=}"
                 seconds = seconds if said == "interrupted" else None
                 before = told.get(name)
                 told[name] = seconds if before is None or seconds is None else min(before, seconds)
