@@ -11,12 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from kernelrules.tree.impurities import Measure
+from kernelrules.tree.problem import ENOUGH
 
 __all__ = ["NodeRows", "Split", "best_splits", "first_best", "projection_split"]
 
 _BLOCK = 1 << 21  # cells of an array of all cuts of a block of columns
 _MOST_ENUMERATED = 12  # levels; 2047 subsets
-_ENOUGH = 1 - 1e-9  # sums of shares of rows are rounded: 1/3 three times is one row
 
 
 @dataclass(frozen=True, eq=False)
@@ -248,7 +248,7 @@ def _fill_gains(node, order, keep, cut_here, gains, tie_gains) -> None:
     """Write the gain of every cut (m, c) that is one and leaves enough rows on both sides."""
     shares = node.shares[order]
     left = np.cumsum(shares if keep is None else np.where(keep, shares, 0.0), axis=0)
-    least = node.min_leaf * _ENOUGH
+    least = node.min_leaf * ENOUGH
     allowed = cut_here & (left >= least) & (left[-1] - left >= least)
     if node.min_weight > 0:
         weights = node.weights[order]
@@ -383,7 +383,7 @@ class _Levels:
     def _gains(self, members: np.ndarray, group: np.ndarray, n_groups: int, measure: Measure) -> np.ndarray:
         counted = group >= 0
         rows = np.bincount(group[counted], self._node.shares[counted], minlength=n_groups)
-        least = self._node.min_leaf * _ENOUGH
+        least = self._node.min_leaf * ENOUGH
         allowed = (members @ rows >= least) & (~members @ rows >= least)
         weight = np.bincount(group[counted], self._node.weights[counted], minlength=n_groups)
         allowed &= (members @ weight >= self._node.min_weight) & (~members @ weight >= self._node.min_weight)

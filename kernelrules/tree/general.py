@@ -16,12 +16,11 @@ from scipy.special import chdtrc, entr
 from kernelrules.tree.column_scan import NodeRows, Split, best_splits, first_best, projection_split
 from kernelrules.tree.directions import discriminant
 from kernelrules.tree.impurities import Measure, measure_of
-from kernelrules.tree.problem import Problem, Settings
+from kernelrules.tree.problem import ENOUGH, Problem, Settings
 
 __all__ = ["grow_general"]
 
 _EPS = float(np.finfo(np.float64).eps)
-_ENOUGH = 1 - 1e-9  # sums of shares of rows are rounded
 _RATIO_NOISE = 1e-13  # of a gain ratio, which lies between 0 and 1
 _64_BITS = (1 << 64) - 1
 
@@ -167,7 +166,7 @@ class _Grower:
             parts = (left | missing, right) if node.split.missing_left else (left, right | missing)
         children = [self._child(node, part, side) for side, part in enumerate(parts)]
         unseen = node.split.missing_left is None
-        larger_left = children[0].weight >= children[1].weight * _ENOUGH
+        larger_left = children[0].weight >= children[1].weight * ENOUGH
         node.missing_left = larger_left if unseen else node.split.missing_left
         node.rows = node.weights = node.shares = None
         node.left, node.right = self._append(children[0]), self._append(children[1])
@@ -185,8 +184,8 @@ class _Grower:
     def _find_split(self, node: _Node) -> Split | None:
         limits = self._settings
         too_deep = limits.max_depth is not None and node.depth >= limits.max_depth
-        too_small = node.n_samples < max(limits.min_split, 2 * limits.min_leaf) * _ENOUGH
-        least = limits.min_share * _ENOUGH * self._total_weight(node)
+        too_small = node.n_samples < max(limits.min_split, 2 * limits.min_leaf) * ENOUGH
+        least = limits.min_share * ENOUGH * self._total_weight(node)
         if too_deep or too_small or node.weight < 2 * least or node.measure.pure:
             return None
         rows = NodeRows(

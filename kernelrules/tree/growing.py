@@ -22,7 +22,7 @@ from kernelrules.results import Surrogates, Tree
 from kernelrules.tree.columns import Columns, fill_values, filled, read
 from kernelrules.tree.general import grow_general
 from kernelrules.tree.leaves import linear_models, median_values
-from kernelrules.tree.problem import Problem, Settings
+from kernelrules.tree.problem import ENOUGH, Problem, Settings
 from kernelrules.tree.using import apply
 
 __all__ = ["grow"]
@@ -39,7 +39,6 @@ _NO_LIMIT = 1 << 62
 _EXACT = 2.0**53  # whole numbers up to here are float64 numbers
 _MOST_LEVELS = 65535  # codes of two bytes
 _PROBE = 1000  # numbers that are looked at first
-_ENOUGH = 1 - 1e-9  # of a least weight: sums are rounded
 _SMALL = 20000  # entries of a matrix that are not worth a second thread
 
 
@@ -432,7 +431,7 @@ def _grow_compiled(problem: Problem, settings: Settings, tick: Any) -> dict[str,
     )
     total = float(n if w is None else w.sum())
     # Where all weights are 1 the share is a number of rows.
-    least = max(settings.min_leaf, math.ceil(settings.min_share * _ENOUGH * total))
+    least = max(settings.min_leaf, math.ceil(settings.min_share * ENOUGH * total))
     unit, once_more = (
         targets.unit,
         targets.unit if settings.criterion == "squared_error" else 1.0,
@@ -446,7 +445,7 @@ def _grow_compiled(problem: Problem, settings: Settings, tick: Any) -> dict[str,
         max_leaves=settings.max_leaves or (_NO_LIMIT if settings.growth == "best" else 0),
         min_split=settings.min_split,
         min_leaf=least if w is None else settings.min_leaf,
-        min_weight=0.0 if w is None else settings.min_share * _ENOUGH * total,
+        min_weight=0.0 if w is None else settings.min_share * ENOUGH * total,
         min_gain=settings.min_gain / unit / once_more,
         weight=total,
         critical=_critical_values(n_classes, settings.chi2, weights.unit),

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["Problem", "Settings"]
+__all__ = ["ENOUGH", "Problem", "Settings"]
+
+ENOUGH = 1 - 1e-9  # of a least number or weight: sums of shares of rows are rounded, 1/3 three times is one row
 
 
 @dataclass(frozen=True, eq=False)
