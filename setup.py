@@ -43,7 +43,7 @@ SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]
 if SANITIZE:  # the later of two flags counts: slower code that the sanitizers can see through, with line numbers
     COMPILE_ARGS += [*SANITIZERS, "-O1", "-g1", "-fno-omit-frame-pointer"]
 # Fused multiply-adds make the vectorised kernels fast; elsewhere they would break error-free sums.
-CONTRACT = {"core.simd": "-ffp-contract=fast"}
+CONTRACT = {"core.simd": "-ffp-contract=fast", "core.sweep": "-ffp-contract=fast"}
 HEADERS = [str(p) for p in sorted(Path("kernelrules").rglob("*.h"))]
 # What Cython puts beside every module that has memoryviews, once: half the C to compile, half the wheel.
 SHARED = "core.shared"
@@ -66,6 +66,7 @@ MODULES = [
     "core.neighbours",
     "core.multigrid",
     "core.symmetric",
+    "core.sweep",
     "core.presort",
     "core.absolute",
     "core.levels",

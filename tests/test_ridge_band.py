@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracles.ridge import forward_lengths
 
 from kernelrules import kernels, parallel, ridge
+from kernelrules.core import sweep
 from kernelrules.ridge import paths
 from kernelrules.ridge.band import WIDTH, Band
 
@@ -13,16 +15,9 @@ SIZES = [1, 2, WIDTH - 1, WIDTH, WIDTH + 1, 2 * WIDTH, 2 * WIDTH + 1, 150, 5 * W
 
 
 def dense(band):
-    """B from its blocks."""
-    out = np.zeros((band.n, band.n))
-    for j, block in enumerate(band.diagonal):
-        rows = slice(j * WIDTH, j * WIDTH + len(block))
-        out[rows, rows] = block
-        if j > 0:
-            before = slice((j - 1) * WIDTH, j * WIDTH)
-            out[rows, before] = band.below[j - 1]
-            out[before, rows] = band.below[j - 1].T
-    return out
+    """B from its diagonals."""
+    lower = sum(np.diag(values[: band.n - k], -k) for k, values in enumerate(band.band))
+    return lower + np.tril(lower, -1).T
 
 
 @given(st.sampled_from(SIZES), st.integers(0, 2**20), st.sampled_from(["any", "low rank", "diagonal", "zero"]))
@@ -35,7 +30,7 @@ def test_the_matrix_comes_back(n, seed, kind):
     q, b = band.vectors.T, dense(band)
     np.testing.assert_allclose(q.T @ q, np.eye(n), atol=1e-12)
     np.testing.assert_allclose(q @ b @ q.T, a, atol=1e-12 * (1 + np.abs(a).max()) * n)
-    assert (np.abs(np.subtract.outer(np.arange(n), np.arange(n)))[b != 0] < 2 * WIDTH).all()
+    assert (np.abs(np.subtract.outer(np.arange(n), np.arange(n)))[b != 0] <= WIDTH).all()
 
 
 def test_the_same_bits_for_any_number_of_threads(monkeypatch):
@@ -68,6 +63,22 @@ def test_inverses_for_several_shifts(n):
     np.testing.assert_allclose(band.squared_lengths(factors), np.einsum("lii->li", inverses), atol=1e-10)
     assert band.is_definite(1e-6)
     assert not band.is_definite(-float(np.linalg.eigvalsh(a)[-1]))
+
+
+@given(st.integers(1, 130), st.integers(0, 40), st.integers(0, 2**20), st.sampled_from([1, 2, 3]))
+@settings(max_examples=60)
+def test_sweeps_are_forward_substitutions(n, width, seed, n_threads):
+    rng, width = np.random.default_rng(seed), min(width, n - 1)
+    right, lowers = rng.normal(size=(n, n)), np.tril(np.triu(rng.normal(size=(2, n, n)), -width))
+    diagonal = np.arange(n)
+    lowers[:, diagonal, diagonal] = 2 * width + 1 + rng.random((2, n))
+    columns = np.zeros((2, n, width + 1))
+    for k in range(width + 1):
+        columns[:, : n - k, k] = np.diagonal(lowers, -k, 1, 2)
+    found = np.full((2, n), np.nan)
+    sweep.squared_lengths(np.stack([sweep.packed(one) for one in columns]), right, found, n_threads)
+    wanted = np.array([forward_lengths(lower, right) for lower in lowers], dtype=float)
+    np.testing.assert_allclose(found, wanted, rtol=1e-12)
 
 
 def both_ways(monkeypatch, *args, **kwargs):

@@ -5,7 +5,7 @@ one vector after the other, bounded by memory. A band is reached by products wit
 
     panel = VR by Householder,  H = I - VTVᵀ,  A := HᵀAH = A - VYᵀ - YVᵀ,  Y = X - ½V(TᵀVᵀX),  X = AVT
 
-and for each s, B + s = LLᵀ costs next to nothing, L⁻¹Qᵀ n² operations a diagonal:
+and for each s, B + s = LLᵀ costs next to nothing, L⁻¹Qᵀ n² operations a diagonal (core/sweep.pyx):
 
     (A + s)⁻¹ = Q L⁻ᵀ L⁻¹ Qᵀ,  its diagonal the squared lengths of the columns of L⁻¹Qᵀ.
 
@@ -19,16 +19,16 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy.linalg import lapack, solve_triangular
+from scipy.linalg import lapack
 
 from kernelrules import parallel
+from kernelrules.core import sweep
 
 __all__ = ["Band"]
 
 WIDTH = 32
 _ROWS = 192  # of the matrix, that are treated together
 _TILE = 1024  # columns beside them, of what a core reads twice
-_COLUMNS = 128  # of L⁻¹Qᵀ, that are found together
 _TOGETHER = 4  # panels whose reflections are applied as one
 
 
@@ -60,104 +60,77 @@ class Band:
 
     Attributes
     ----------
-    diagonal, below : list of ndarray
-        Blocks of B: WIDTH rows and columns on the diagonal, and those below them.
+    band : ndarray (WIDTH + 1, n)
+        B on and below its diagonal: band[k, j] = B[j + k, j], as LAPACK wants it.
     vectors : ndarray (n, n)
         Qᵀ.
     """
 
     def __init__(self, a: np.ndarray, n_threads: int = 1, tick: Callable[[int, int], Any] | None = None) -> None:
         n = len(a)
-        self.n_threads, self.n, self.diagonal, self.below = n_threads, n, [], []
+        self.n_threads, self.n = n_threads, n
+        self.band = np.zeros((min(WIDTH, n - 1) + 1, n), order="F")
         panels = []
         for k in range(0, n, WIDTH):
             s = min(k + WIDTH, n)
-            corner = np.tril(a[k:s, k:s])
-            self.diagonal.append(corner + np.tril(corner, -1).T)
+            self._keep(a[k:s, k:s], k, k)
             if s == n:
                 break
             v, t, r = _reflectors(a[s:, k:s])
-            below = np.zeros((min(WIDTH, n - s), s - k))
-            below[: len(r)] = r
-            self.below.append(below)
+            self._keep(r, s, k)
             panels.append((s, v, t))
             _both_sides(a[s:, s:], v, t, n_threads)
             if tick is not None:
                 tick(k, 3 * n)
         self.vectors = _product(a, panels, n_threads, tick)
 
+    def _keep(self, block: np.ndarray, row: int, column: int) -> None:
+        """Put what a block of B, whose corner is there, has on and below B's diagonal into the band."""
+        for c in range(block.shape[1]):
+            first = max(column + c, row)
+            part = block[first - row :, c]
+            part = part[: len(self.band) - (first - column - c)]  # below it R has zeros
+            self.band[first - column - c :, column + c][: len(part)] = part
+
     def is_definite(self, shift: float) -> bool:
         """Whether B + shift is positive definite."""
-        return self.factor(np.array([shift])) is not None
+        return self._cholesky(shift) is not None
 
-    def factor(self, shifts: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]] | None:
-        """LLᵀ = B + shift for every shift: of each diagonal block of L the inverses, and these times the blocks left of
-        it, both (n_shifts, rows, columns). None where one is not positive definite."""
-        found: list[tuple[np.ndarray, np.ndarray]] = []
-        for j, block in enumerate(self.diagonal):
-            here = block + shifts[:, None, None] * np.eye(len(block))
-            left = np.zeros((len(shifts), len(block), 0))
-            if j > 0:
-                left = self.below[j - 1] @ found[-1][0].swapaxes(1, 2)
-                here -= left @ left.swapaxes(1, 2)
-            try:
-                lower = np.linalg.cholesky(here)
-            except np.linalg.LinAlgError:
+    def _cholesky(self, shift: float) -> np.ndarray | None:
+        """L like the band."""
+        moved = self.band.copy(order="F")
+        moved[0] += shift
+        lower, info = lapack.dpbtrf(moved, lower=1, overwrite_ab=1)
+        return lower if info == 0 else None
+
+    def factor(self, shifts: np.ndarray) -> list[np.ndarray] | None:
+        """L of LLᵀ = B + shift for every shift, like the band. None where one is not positive definite."""
+        found = []
+        for shift in shifts:
+            lower = self._cholesky(shift)
+            if lower is None:
                 return None
-            eye = np.eye(len(block))
-            inverse = np.stack([solve_triangular(one, eye, lower=True, check_finite=False) for one in lower])
-            found.append((inverse, inverse @ left))
+            found.append(lower)
         return found
 
-    def forward(self, factors: list[tuple[np.ndarray, np.ndarray]], right: np.ndarray) -> np.ndarray:
+    def forward(self, factors: list[np.ndarray], right: np.ndarray) -> np.ndarray:
         """L⁻¹ of the columns of `right`, (n_shifts, n, n_columns)."""
-        out = np.empty((len(factors[0][0]), *right.shape))
-        before = None
-        for j, factor in enumerate(factors):
-            rows = slice(j * WIDTH, min((j + 1) * WIDTH, self.n))
-            out[:, rows] = before = _next(factor, right[rows], before)
-        return out
+        return np.stack([lapack.dtbtrs(lower, right, uplo="L")[0] for lower in factors])
 
-    def squared_lengths(
-        self, factors: list[tuple[np.ndarray, np.ndarray]], tick: Callable[[int, int], Any] | None = None
-    ) -> np.ndarray:
-        """Of the columns of L⁻¹Qᵀ, (n_shifts, n): the diagonals of the inverses."""
-        total = np.zeros((len(factors[0][0]), self.n))
-
-        def add_columns(start: int) -> int:
-            columns = slice(start, min(start + _COLUMNS, self.n))
-            before = None
-            for j, factor in enumerate(factors):
-                rows = slice(j * WIDTH, min((j + 1) * WIDTH, self.n))
-                before = _next(factor, np.ascontiguousarray(self.vectors[rows, columns]), before)
-                total[:, columns] += np.square(before).sum(axis=1)
-            return columns.stop
-
-        starts = [(start,) for start in range(0, self.n, _COLUMNS)]
-        for done in parallel.in_threads(add_columns, starts, self.n_threads):
-            if tick is not None:
-                tick(2 * self.n + done, 3 * self.n)
-        return total
-
-    def backward(self, factors: list[tuple[np.ndarray, np.ndarray]], z: np.ndarray) -> np.ndarray:
+    def backward(self, factors: list[np.ndarray], z: np.ndarray) -> np.ndarray:
         """L⁻ᵀ of what `forward` gave."""
-        x = np.empty_like(z)
-        for j in range(len(factors) - 1, -1, -1):
-            rows, after = slice(j * WIDTH, min((j + 1) * WIDTH, self.n)), slice((j + 1) * WIDTH, (j + 2) * WIDTH)
-            inverse, right = factors[j][0], z[:, rows]
-            if j + 1 < len(factors):
-                right = right - inverse @ (self.below[j].T @ x[:, after])
-            x[:, rows] = inverse.swapaxes(1, 2) @ right
-        return x
+        return np.stack(
+            [lapack.dtbtrs(lower, one, uplo="L", trans="T")[0] for lower, one in zip(factors, z, strict=True)]
+        )
 
-
-def _next(factor: tuple[np.ndarray, np.ndarray], right: np.ndarray, before: np.ndarray | None) -> np.ndarray:
-    """Rows of a block of L⁻¹·right, after those of the block before."""
-    inverse, beside = factor
-    found = (inverse.reshape(-1, inverse.shape[2]) @ right).reshape(*inverse.shape[:2], -1)
-    if before is not None:
-        found -= beside @ before
-    return found
+    def squared_lengths(self, factors: list[np.ndarray], tick: Callable[[int, int], Any] | None = None) -> np.ndarray:
+        """Of the columns of L⁻¹Qᵀ, (n_shifts, n): the diagonals of the inverses."""
+        out = np.empty((len(factors), self.n))
+        told = None if tick is None else lambda done, total: tick(2 * total + done, 3 * total)
+        sweep.squared_lengths(
+            np.stack([sweep.packed(lower.T) for lower in factors]), self.vectors, out, self.n_threads, told
+        )
+        return out
 
 
 def _blocks(n: int) -> list[tuple[slice]]:

@@ -105,3 +105,11 @@ def condition(K, lam, weight=None):
 
 def exact_map(kernel):
     return isinstance(kernel, (kernels.Linear, kernels.Polynomial))
+
+
+def forward_lengths(lower, right):
+    """Squared lengths of the columns of L⁻¹R, row after row."""
+    lower, z = np.asarray(lower, dtype=EXACT), np.array(right, dtype=EXACT)
+    for i in range(len(z)):
+        z[i] = (z[i] - lower[i, :i] @ z[:i]) / lower[i, i]
+    return (z * z).sum(axis=0)
