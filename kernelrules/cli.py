@@ -232,13 +232,13 @@ def _report(given: argparse.Namespace) -> int:
         raise DataError(f"which column is to be predicted? Say so by --target; there are {names}")
     else:
         problem = _posed(given, given.folds)
-    _require_folder(given.output)
+    _require_output(given.output, given.data)
     progress = shown_progress(quiet=given.quiet)
     study = run_study(
         problem, folds=given.folds, seed=given.seed, n_threads=given.threads, progress=progress
     )  # fmt: skip
     page = render(study, command=shlex.join(["kernelrules", *given.words]))
-    Path(given.output).write_text(page, encoding="utf-8")
+    Path(given.output).write_text(page, encoding="utf-8", errors="backslashreplace")  # names of files may be bytes
     if not given.quiet:
         best = study.outcomes[study.best]
         what = "accuracy" if problem.classes is not None else "RMSE"
@@ -255,8 +255,8 @@ def _require_nothing_else(given: argparse.Namespace) -> None:
         raise DataError("Spambase has classes, not numbers")
 
 
-def _require_folder(path: str) -> None:
-    """Before the work, not after it."""
+def _require_output(path: str, *read: str | None) -> None:
+    """A file can be written there, and it is none of those that are read: before the work, not after it."""
     folder = Path(path).resolve().parent
     if not folder.is_dir():
         raise DataError(f"there is no folder {folder} to write {Path(path).name} into")
@@ -264,10 +264,13 @@ def _require_folder(path: str) -> None:
         raise DataError(f"{path} is a folder: name a file to write")
     if not os.access(Path(path) if Path(path).exists() else folder, os.W_OK):
         raise DataError(f"{path} cannot be written: permission denied")
+    for other in read:
+        if other and Path(path).exists() and Path(other).exists() and os.path.samefile(path, other):
+            raise DataError(f"{path} is what is read: name another file to write")
 
 
 def _fit(given: argparse.Namespace) -> int:
-    _require_folder(given.output)
+    _require_output(given.output, given.data)
     problem = _posed(given)
     model = _fitted(problem, given, given.model)
     persist.save(model, given.output)
@@ -302,7 +305,7 @@ def _loaded(path: str) -> TableModel:
 
 def _predict(given: argparse.Namespace) -> int:
     if given.output is not None:
-        _require_folder(given.output)
+        _require_output(given.output, given.model, given.data)
     model = _loaded(given.model)
     X, remarks = coded_sheet(_sheet(given), model)
     for remark in remarks:

@@ -66,3 +66,27 @@ def test_links_that_lead_nowhere_are_found(tmp_path):
     bad, outside = broken(tmp_path)
     assert [link for _, link in bad] == links[4:]
     assert outside == ["https://example.org/x"]
+
+
+def test_python_on_the_pages_runs():
+    """Code is >>>, testcode or a file of docs/examples, all of which CI runs; not a block that is only shown."""
+    shown = {"outgrowing.rst"}  # a cluster of dask's: docs/examples/executors.py is what runs
+    for page in sorted((ROOT / "docs").rglob("*.rst")):
+        if not {"_build", "generated"} & set(page.parts) and page.name not in shown:
+            assert "code-block:: python" not in page.read_text(encoding="utf-8"), page
+
+
+def test_developers_pages_name_every_part_and_stage():
+    import kernelrules
+
+    package = Path(kernelrules.__file__).parent
+    page = (ROOT / "docs/developers/architecture.rst").read_text(encoding="utf-8")
+    parts = {path.stem for path in package.iterdir() if path.suffix in (".py", "") and path.stem[0] not in "_."}
+    assert [part for part in sorted(parts) if not re.search(rf"\b{part}\b", page)] == []
+    page = (ROOT / "docs/developers/contributing.rst").read_text(encoding="utf-8")
+    for word in ("How to add a kernel", "How to add a criterion", "How to add a pruning method"):
+        assert word in page
+    script = ROOT / ".ci" / "run"
+    if script.exists():
+        stages = re.search(r"stages=\(([a-z ]+)\)", script.read_text(encoding="utf-8"))[1].split()
+        assert [stage for stage in stages if f"``{stage}``" not in page] == []

@@ -350,3 +350,24 @@ def test_another_sheet_is_coded_the_same_way():
     assert len(remarks) == 2
     with pytest.raises(DataError, match="lacks the column “c”"):
         coded_sheet(sheet_of(x=[1, 2]), _Model)
+
+
+@pytest.mark.parametrize("n", [2, 12, 40, 3000])
+def test_decimal_commas_are_no_separators(read, n):
+    """As many commas as semicolons, or more, in every line but the first."""
+    sheet = read("a;b;y\n" + "".join(f"{i},5;0,{i % 9};1,25\n" for i in range(n)))
+    assert sheet.names == ("a", "b", "y")
+    assert sheet.cells[2] == ["1,25"] * n
+    assert read("a;y\n" + "1,5;x\n" * n).names == ("a", "y")
+
+
+def test_thousands(read):
+    sheet = read('a,b\n"1,234",x\n999,y\n"12,345,678",z\n')
+    np.testing.assert_array_equal(as_numbers(sheet.cells[0])[0], [1234, 999, 12345678])
+    assert any("thousands" in note for note in sheet.notes)
+    np.testing.assert_array_equal(as_numbers(read("a;b\n1,234;x\n2,345;y\n").cells[0])[0], [1.234, 2.345])
+
+
+def test_rows_without_a_value_are_rows(read):
+    """But at the end: answers must lie beside their rows."""
+    assert read("a,b\n1,x\n,\n2,y\n,\n").cells[0] == ["1", "", "2"]

@@ -15,7 +15,7 @@ import numpy as np
 
 from kernelrules.report.reading import Column, DataError, Sheet, as_categories, as_numbers
 
-__all__ = ["MOST_DUMMIES", "Coding", "coded_sheet", "design", "design_names", "learn_coding"]
+__all__ = ["MOST_DUMMIES", "Coding", "coded_sheet", "design", "design_names", "learn_coding", "mean_and_deviation"]
 
 MOST_DUMMIES = 30  # levels of a column that have a 0/1 column: the commonest
 
@@ -39,7 +39,7 @@ def learn_coding(X: np.ndarray, columns: tuple[Column, ...]) -> Coding:
         known = X[~np.isnan(X[:, place]), place]
         if column.levels is None:
             if len(known):
-                centre[place], scale[place] = _mean_and_deviation(known)
+                centre[place], scale[place] = mean_and_deviation(known)
             continue
         counts = np.bincount(known.astype(np.intp), minlength=len(column.levels))
         common = np.argsort(-counts, kind="stable")[:MOST_DUMMIES]
@@ -47,7 +47,7 @@ def learn_coding(X: np.ndarray, columns: tuple[Column, ...]) -> Coding:
     return Coding(centre, scale, tuple(dummies), missing)
 
 
-def _mean_and_deviation(known: np.ndarray) -> tuple[float, float]:
+def mean_and_deviation(known: np.ndarray) -> tuple[float, float]:
     """Of numbers up to the largest there are; 1 for the deviation of equal ones."""
     unit = float(np.abs(known).max()) or 1.0
     scaled = known / unit

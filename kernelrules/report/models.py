@@ -153,7 +153,7 @@ def _tuned_regression(
     Z: np.ndarray, y: np.ndarray, few: np.ndarray, unit: float, settings: Settings
 ) -> tuple[Any, RegressionGrid]:
     """In units of the target's deviation: C, epsilon and the tolerance scale with it."""
-    size = float(y.std())
+    size = float(y.std()) if np.ptp(y) > 0 else 1.0  # rows that are all the same have no deviation
     folds = selection.fold_numbers(3, len(few), rng=settings.seed)
     gammas = np.array(_REGRESSION_WIDTHS) * unit
     squares = np.zeros((len(gammas), len(_COSTS)))

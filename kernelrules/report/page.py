@@ -15,7 +15,7 @@ import scipy
 from kernelrules import __version__
 from kernelrules.core import machine
 from kernelrules.report import charts
-from kernelrules.report.coding import MOST_DUMMIES
+from kernelrules.report.coding import MOST_DUMMIES, mean_and_deviation
 from kernelrules.report.html import Markup, details, figure, paragraph, section, table
 from kernelrules.report.models import SVM_ROWS, TUNING_ROWS
 from kernelrules.report.reading import Column
@@ -230,7 +230,9 @@ def _column_row(column: Column) -> list[Any]:
     share = f"{column.n_missing} ({100 * column.n_missing / len(column.values):.1f} %)" if column.n_missing else "0"
     if column.levels is None:
         values = (
-            f"{known.min():.6g} to {known.max():.6g}, mean {number_text(known.mean(), digits=4)}" if len(known) else ""
+            f"{known.min():.6g} to {known.max():.6g}, mean {number_text(mean_and_deviation(known)[0], digits=4)}"
+            if len(known)
+            else ""
         )
     else:
         shown = ", ".join(shortened(level, 24) for level in column.levels[:4])

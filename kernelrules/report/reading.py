@@ -28,6 +28,7 @@ _NO_NUMBER = _MISSING | {"none", "-", "--", "."}  # missing among numbers; among
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _LETTERS_OF_NUMBERS = frozenset("0123456789+-.eE")
 _COMMA_NUMBER = re.compile(r"[+-]?\d+(,\d+)?", re.ASCII)
+_GROUPED = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?", re.ASCII)
 _INFINITE = frozenset(["inf", "-inf", "+inf", "infinity", "-infinity", "+infinity"])
 _ROW_NUMBER = re.compile(r"(column 1|row names?|.*\bid|index|idx|row|nr|no|number|#|unnamed.*)", re.IGNORECASE)
 _DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
@@ -159,7 +160,10 @@ def read_sheet(path: str | Path, *, header: bool = True) -> Sheet:
         )
     given = first[1] if header else [f"column {place + 1}" for place in range(len(rows[0][1]))]
     names = _names(_square(given, rows, source), notes)
-    columns = tuple(list(column) for column in zip(*(cells for _, cells in rows), strict=True))
+    columns = tuple(
+        _ungrouped(list(column), name, delimiter, notes)
+        for name, column in zip(names, zip(*(cells for _, cells in rows), strict=True), strict=True)
+    )
     notes.insert(0, f"cells separated by {_DELIMITERS[delimiter]}")
     return Sheet(source, names, columns, tuple(notes))
 
@@ -204,27 +208,37 @@ def _decoded(raw: bytes, source: str) -> tuple[str, list[str]]:
 
 
 def _delimiter(text: str) -> str:
-    """The separator with which most of the first lines are equally wide; of equals the one that makes them widest."""
+    """The separator with which most of the first lines are equally wide.
+
+    Of equals the one whose first line, the names, is as wide as the others (decimal commas are not in names), or one
+    narrower, as R writes it; then the one that makes them widest.
+    """
     probe = text[:_PROBED]
     if len(probe) < len(text):
         probe = probe[: probe.rfind("\n") + 1] or probe
-    best, found = (0.0, 0), ","
+    best, found = (0.0, 0, 0), ","
     for delimiter in _DELIMITERS:
         try:
-            widths = Counter(len(row) for row in csv.reader(io.StringIO(probe, newline=""), delimiter=delimiter) if row)
+            widths = [len(row) for row in csv.reader(io.StringIO(probe, newline=""), delimiter=delimiter) if row]
         except csv.Error:
             continue
         if not widths:
             continue
-        width, times = widths.most_common(1)[0]
-        score = (round(times / widths.total(), 1), width) if width > 1 else (0.0, 1)
+        width, times = Counter(widths).most_common(1)[0]
+        if width == 1:
+            continue
+        fit = {width: 2, width - 1: 1}.get(widths[0], 0)
+        score = (round(times / len(widths), 1), fit, width)
         if score > best:
             best, found = score, delimiter
     return found
 
 
 def _rows(text: str, delimiter: str, source: str) -> list[tuple[int, list[str]]]:
-    """Lines that are not blank: their numbers and cells. Strict reading is what finds a quotation that never ends."""
+    """Lines that are not blank: their numbers and cells. A row without a value is one, but at the end of the file.
+
+    Strict reading is what finds a quotation that never ends.
+    """
     for strict in (True, False):
         reader = csv.reader(
             io.StringIO(text, newline=""), delimiter=delimiter, skipinitialspace=True, strict=strict
@@ -237,7 +251,9 @@ def _rows(text: str, delimiter: str, source: str) -> list[tuple[int, list[str]]]
                 raise DataError(f"{source} opens a quotation mark that is never closed") from None
             if not strict:
                 raise DataError(f"{source} cannot be read at line {reader.line_num}: {error}") from None
-    return [(line, cells) for line, cells in rows if any(cells)]
+    while rows and not any(rows[-1][1]):  # spreadsheets leave lines of commas at the end
+        rows.pop()
+    return [(line, cells) for line, cells in rows if len(cells) > 1 or any(cells)]
 
 
 def _square(names: list[str], rows: list[tuple[int, list[str]]], source: str) -> list[str]:
@@ -280,6 +296,23 @@ def _names(given: list[str], notes: list[str]) -> tuple[str, ...]:
             notes.append(f"there are several columns “{name}”: one is called “{unique}”")
         names.append(unique)
     return tuple(names)
+
+
+def _ungrouped(cells: list[str], name: str, delimiter: str, notes: list[str]) -> list[str]:
+    """Without the commas of 12,500: where all commas stand before three digits, and could not be decimal ones.
+
+    One comma could be, but hardly where commas separate the cells.
+    """
+    different = set(cells)
+    grouped = {cell for cell in different if "," in cell}
+    if not grouped or not all(_GROUPED.fullmatch(cell) for cell in grouped):
+        return cells
+    if not all(cell.lower() in _NO_NUMBER or _NUMBER.fullmatch(cell) for cell in different - grouped):
+        return cells
+    if delimiter != "," and not any("." in cell or cell.count(",") > 1 for cell in different):
+        return cells
+    notes.append(f"commas of “{name}” taken as marks of thousands: “{min(grouped)}”, for example")
+    return [cell.replace(",", "") for cell in cells]
 
 
 # ---- a column -----------------------------------------------------------------------------------------------------

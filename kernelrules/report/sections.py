@@ -32,13 +32,14 @@ _MOST_TEXT = 40_000  # characters of a tree as text
 def describe(study: Study, name: str) -> Markup:
     """The section of one learner."""
     fitted = study.outcomes[name].fitted
-    return _SECTIONS[name](study.problem, fitted)
+    return _SECTIONS[name](study, fitted)
 
 
 # ---- tree ---------------------------------------------------------------------------------------------------------
 
 
-def _tree(problem: Problem, fitted: Fitted) -> Markup:
+def _tree(study: Study, fitted: Fitted) -> Markup:
+    problem = study.problem
     tree, found = named(fitted.model), fitted.choice
     drawn, whole = draw_tree(tree, f"Decision tree for {problem.target}")
     size = f"{tree.n_leaves} leaves" if tree.n_leaves > 1 else "a single leaf"
@@ -96,7 +97,8 @@ def _importance(problem: Problem, fitted: Fitted) -> Markup:
 # ---- rules --------------------------------------------------------------------------------------------------------
 
 
-def _rules(problem: Problem, fitted: Fitted) -> Markup:
+def _rules(study: Study, fitted: Fitted) -> Markup:
+    problem = study.problem
     found = named(fitted.model)
     is_classes = problem.classes is not None
     how = (
@@ -147,7 +149,8 @@ def _default_row(found: RuleList, is_classes: bool) -> list[Any]:
 # ---- support vector machine ---------------------------------------------------------------------------------------
 
 
-def _svm(problem: Problem, fitted: Fitted) -> Markup:
+def _svm(study: Study, fitted: Fitted) -> Markup:
+    problem = study.problem
     model, choice = fitted.model.model, fitted.choice
     certificate = model.certificate
     relative = certificate.gap / abs(certificate.primal) if certificate.primal else 0.0
@@ -173,12 +176,12 @@ def _svm(problem: Problem, fitted: Fitted) -> Markup:
         "The support vector machine",
         paragraph(lead),
         table(f"Certificate{several}", ["", "value", "what it says"], rows, left=3),
-        *_bounds(problem, fitted),
+        *_bounds(problem, fitted, study.n_threads),
         _grid(problem, choice),
     )
 
 
-def _bounds(problem: Problem, fitted: Fitted) -> list[Markup]:
+def _bounds(problem: Problem, fitted: Fitted, n_threads: int) -> list[Markup]:
     if problem.classes is None:
         return []
     model = fitted.model.model
@@ -193,7 +196,7 @@ def _bounds(problem: Problem, fitted: Fitted) -> list[Markup]:
     )
     if len(model.classes) == 2:
         costs = [cost for cost in _SOFTER if cost < model.C and len(y) <= TUNING_ROWS]
-        softer = {f"C = {cost:g}": svm.svc(Z, y, C=cost, kernel=model.kernel) for cost in costs}
+        softer = {f"C = {cost:g}": svm.svc(Z, y, C=cost, kernel=model.kernel, n_threads=n_threads) for cost in costs}
         found = {name: bounds.of_model(one, Z, y) for name, one in softer.items()}
         found[f"C = {model.C:g}, the choice"] = bounds.of_model(model, Z, y)
     else:
@@ -256,7 +259,8 @@ def _grid(problem: Problem, choice: Any) -> Markup:
 # ---- ridge --------------------------------------------------------------------------------------------------------
 
 
-def _ridge(problem: Problem, fitted: Fitted) -> Markup:
+def _ridge(study: Study, fitted: Fitted) -> Markup:
+    problem = study.problem
     model, path = fitted.model.model, fitted.choice
     classes = fitted.model.classes
     if classes is None:
