@@ -10,6 +10,7 @@ from strategies import csr_forms, dtypes, layouts, matrices
 
 from kernelrules import check, graph
 from kernelrules.core import neighbours as core
+from kernelrules.graph import neighbours as made
 from kernelrules.kernels import RBF
 
 TILE = 240  # rows of a tile: sizes around it
@@ -57,6 +58,40 @@ def test_ties_go_to_the_smaller_index(data, dtype, n, p, seed):
     wanted = oracle.nearest(X, k)
     for form in (X, sparse.csr_array(X)):
         np.testing.assert_array_equal(nearest(form, k)[0], wanted)
+
+
+@pytest.mark.parametrize("kind", ["normal", "far", "duplicates", "clusters", "one far off", "small numbers"])
+@pytest.mark.parametrize("n", [40, TILE + 1, 3 * TILE])
+def test_float32_finds_all_candidates(monkeypatch, kind, n):
+    """The same bits as from float64, however many it lets through."""
+    rng = np.random.default_rng(n)
+    X = {
+        "normal": lambda: rng.normal(size=(n, 7)),
+        "far": lambda: rng.normal(size=(n, 3)) + 1e9,
+        "duplicates": lambda: np.repeat(rng.normal(size=(n // 4, 3)), 4, axis=0),
+        "clusters": lambda: rng.normal(size=(4, 5))[np.arange(n) % 4] + 1e-9 * rng.normal(size=(n, 5)),
+        "one far off": lambda: np.vstack([rng.normal(size=(n - 1, 2)), [[1e7, 0]]]),
+        "small numbers": lambda: 1e-7 * rng.normal(size=(n, 2)) ** 3,
+    }[kind]()
+    wanted = nearest(X, 6)
+    monkeypatch.setattr(made, "_MANY", 2)
+    monkeypatch.setattr(made, "_MOST_SEEN", np.inf)
+    seen, exact, blur = made._blurred(check.matrix(X), 6)
+    assert seen.dtype == np.float32
+    assert exact is not None
+    for n_threads in (1, 3):
+        found = np.empty((len(X), 6), dtype=np.intc), np.empty((len(X), 6))
+        core.nearest_dense(seen, *found, n_threads, None, exact, blur)
+        np.testing.assert_array_equal(found[0], wanted[0])
+        np.testing.assert_array_equal(found[1], wanted[1])
+
+
+def test_float32_is_left_where_it_sees_too_little():
+    rng = np.random.default_rng(0)
+    tight = rng.normal(size=(3, 4))[np.arange(1500) % 3] + 1e-6 * rng.normal(size=(1500, 4))
+    assert made._blurred(tight, 5)[1] is None
+    assert made._blurred(rng.normal(size=(1500, 4)), 5)[1] is not None
+    assert made._blurred(1e200 * rng.normal(size=(1500, 4)), 5)[1] is None
 
 
 @pytest.mark.parametrize("n", [2, TILE - 1, TILE, TILE + 1, 2 * TILE + 7, 5 * TILE])

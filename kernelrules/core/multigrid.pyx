@@ -9,10 +9,16 @@ Invariant: each number of a result is one sum in a fixed order, so any number of
 
 from cython.parallel cimport prange
 
+from kernelrules.core.machine cimport simd_level
+
 import numpy as np
 
 cdef extern from "Python.h":
     int PyErr_CheckSignals() except -1
+
+cdef extern from "beside.h" nogil:
+    void kr_beside(int level, const int *indices, const double *data, Py_ssize_t n, const double *x, Py_ssize_t width,
+                   double *out) noexcept
 
 cdef enum:
     CHUNK = 512                 # rows of a matrix that a thread takes at a time
@@ -23,11 +29,12 @@ cdef struct Matrix:
     const int *indices
     const double *data
     Py_ssize_t n
+    int level                   # of instructions
 
 
 cdef Matrix matrix_of(const Py_ssize_t[::1] indptr, const int[::1] indices, const double[::1] data) noexcept nogil:
     cdef Matrix a
-    a.indptr, a.n = &indptr[0], indptr.shape[0] - 1
+    a.indptr, a.n, a.level = &indptr[0], indptr.shape[0] - 1, simd_level()
     a.indices = &indices[0] if indices.shape[0] > 0 else NULL
     a.data = &data[0] if data.shape[0] > 0 else NULL
     return a
@@ -37,26 +44,8 @@ cdef Matrix matrix_of(const Py_ssize_t[::1] indptr, const int[::1] indices, cons
 
 cdef void subtract_row(const Matrix *a, Py_ssize_t i, const double *x, Py_ssize_t width, double *out) noexcept nogil:
     """out -= row i of A·x."""
-    cdef Py_ssize_t e, c
-    cdef double value, total = 0, other = 0
-    cdef const double *row
-    if width == 1:
-        for e in range(a.indptr[i], a.indptr[i + 1]):
-            total += a.data[e] * x[a.indices[e]]
-        out[0] -= total
-        return
-    if width == 2:
-        for e in range(a.indptr[i], a.indptr[i + 1]):
-            value, row = a.data[e], x + 2 * <Py_ssize_t> a.indices[e]
-            total += value * row[0]
-            other += value * row[1]
-        out[0] -= total
-        out[1] -= other
-        return
-    for e in range(a.indptr[i], a.indptr[i + 1]):
-        value, row = a.data[e], x + <Py_ssize_t> a.indices[e] * width
-        for c in range(width):
-            out[c] -= value * row[c]
+    cdef Py_ssize_t first = a.indptr[i]
+    kr_beside(a.level, a.indices + first, a.data + first, a.indptr[i + 1] - first, x, width, out)
 
 
 def residual(const Py_ssize_t[::1] indptr, const int[::1] indices, const double[::1] data, const double[:, ::1] x,

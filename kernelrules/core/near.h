@@ -17,7 +17,7 @@
 
 #include <stddef.h>
 
-#define KR_NEAR_LOOK 16 /* products that are judged together: nearly always none is large enough */
+#define KR_NEAR_LOOK 32 /* products that are judged together: mostly none is large enough */
 
 #define KR_NEAR_LANES 8 /* sums of a distance side by side */
 
@@ -31,6 +31,7 @@ static inline double kr_near_total(const double *sums)
 #define KR_NEAR_NAME(a) KR_NEAR_PASTE(a, KR_NEAR_LEVEL, KR_REAL)
 
 #define KR_NEAR_LEVEL base
+#define KR_NEAR_BYTES 16
 #define KR_REAL double
 #include "near_body.h"
 #undef KR_REAL
@@ -38,6 +39,7 @@ static inline double kr_near_total(const double *sums)
 #include "near_body.h"
 #undef KR_REAL
 #undef KR_NEAR_LEVEL
+#undef KR_NEAR_BYTES
 
 #if defined(__x86_64__) && !defined(KR_SIMD_BASELINE_ONLY)
 #if defined(__clang__)
@@ -47,6 +49,7 @@ static inline double kr_near_total(const double *sums)
 #pragma GCC target("avx2")
 #endif
 #define KR_NEAR_LEVEL v3
+#define KR_NEAR_BYTES 32
 #define KR_REAL double
 #include "near_body.h"
 #undef KR_REAL
@@ -54,6 +57,7 @@ static inline double kr_near_total(const double *sums)
 #include "near_body.h"
 #undef KR_REAL
 #undef KR_NEAR_LEVEL
+#undef KR_NEAR_BYTES
 #if defined(__clang__)
 #pragma clang attribute pop
 #else

@@ -1,18 +1,28 @@
 /* One level and one type of near.h. Included by near.h only. */
 
+#define NEAR_VEC KR_NEAR_NAME(near_vec)
+#define NEAR_BITS KR_NEAR_NAME(near_bits)
+#define NEAR_LANES ((int)(KR_NEAR_BYTES / sizeof(KR_REAL)))
+
+typedef KR_REAL NEAR_VEC __attribute__((vector_size(KR_NEAR_BYTES), aligned(sizeof(KR_REAL)), may_alias));
+typedef long long NEAR_BITS __attribute__((vector_size(KR_NEAR_BYTES)));
+
 static ptrdiff_t KR_NEAR_NAME(near)(const KR_REAL *sums, const KR_REAL *norms, const KR_REAL *reaches, KR_REAL norm,
                                     KR_REAL reach, ptrdiff_t n, int *hits)
 {
     ptrdiff_t n_hits = 0, j0 = 0;
     for (; j0 < n; j0 += KR_NEAR_LOOK) {
         ptrdiff_t width = n - j0 < KR_NEAR_LOOK ? n - j0 : KR_NEAR_LOOK;
-        int any = 0;
         if (width == KR_NEAR_LOOK) {
-            for (ptrdiff_t j = 0; j < KR_NEAR_LOOK; j++) {
-                KR_REAL wider = reaches[j0 + j] > reach ? reaches[j0 + j] : reach;
-                any |= (sums[j0 + j] - norms[j0 + j]) + wider >= norm;
+            NEAR_BITS any = {0};
+            for (ptrdiff_t j = j0; j < j0 + KR_NEAR_LOOK; j += NEAR_LANES) {
+                NEAR_VEC rest = *(const NEAR_VEC *)(sums + j) - *(const NEAR_VEC *)(norms + j);
+                any |= (NEAR_BITS)(rest + reach >= norm) | (NEAR_BITS)(rest + *(const NEAR_VEC *)(reaches + j) >= norm);
             }
-            if (!any)
+            long long some = 0;
+            for (int lane = 0; lane < (int)(KR_NEAR_BYTES / sizeof(some)); lane++)
+                some |= any[lane];
+            if (!some)
                 continue;
         }
         for (ptrdiff_t j = j0; j < j0 + width; j++) {
@@ -39,3 +49,7 @@ static double KR_NEAR_NAME(square)(const KR_REAL *x, const KR_REAL *z, ptrdiff_t
     }
     return kr_near_total(sums);
 }
+
+#undef NEAR_VEC
+#undef NEAR_BITS
+#undef NEAR_LANES

@@ -4,6 +4,9 @@ Inner products are made tile by tile in cache. With them |x-z|² = |x|² + |z|²
 could be among the k nearest so far, rounding allowed for, has its distance made again from the differences x - z, in
 float64. That is what lists are kept by, in ascending order of (distance, index).
 
+Inner products may be those of float32 copies of float64 rows: with rows blurred by less than e each, what is at
+distance d is seen at less than d + 2e, and the lists reach out so much further.
+
 Dense data: only tiles on or below the diagonal are made, each serves the lists of its rows and of its columns. Rows are
 divided into blocks of some tiles, and pairs of blocks taken in rounds I + J ≡ r (mod number of blocks): in a round
 every block occurs once, so threads never meet in a list. Sparse data: one row against all others.
@@ -53,6 +56,9 @@ cdef struct Lists:              # of all rows, k entries each
     Py_ssize_t k
     void *norms                 # half the squared length of each row, shortened by what rounding may hide
     void *reaches               # half the largest squared distance in a list, infinite where it is not full
+    const double *exact         # the rows that x is a blurred copy of; NULL where x itself is exact
+    Py_ssize_t stride           # of these
+    double blur                 # how much further off two rows may look than they are
 
 
 # ---- lists -----------------------------------------------------------------------------------------------------
@@ -83,8 +89,11 @@ cdef bint has_better(const Lists *lists, Py_ssize_t i, Py_ssize_t j) noexcept no
 
 
 cdef real_t reach_of(const Lists *lists, Py_ssize_t i, const real_t *example) noexcept nogil:
-    """Half the largest square of the list, rounded up."""
-    return <real_t> (lists.squares[i * lists.k + lists.k - 1] * (0.5 + (1e-6 if real_t is float else 1e-15)))
+    """Half the largest square of the list, as the rows may look, rounded up."""
+    cdef double square = lists.squares[i * lists.k + lists.k - 1]
+    if lists.blur > 0:
+        square = (sqrt(square) + lists.blur) * (sqrt(square) + lists.blur)
+    return <real_t> (square * (0.5 + (1e-6 if real_t is float else 1e-15)))
 
 
 cdef void clear(const Lists *lists, Py_ssize_t n) noexcept nogil:
@@ -96,6 +105,16 @@ cdef void clear(const Lists *lists, Py_ssize_t n) noexcept nogil:
 cdef double shortened(double share, Py_ssize_t n_terms, const real_t *example) noexcept nogil:
     """share less what rounding may change in |x|² + |z|² - 2x·z, relative to |x|² + |z|², if n_terms are added up."""
     return share - share * (2 * n_terms + 32) * (1.2e-7 if real_t is float else 2.3e-16)
+
+
+def rounding_of_float32(Py_ssize_t p):
+    """What |x|² + |z|² - 2x·z is allowed to be off by in float32, over |x|² + |z|²."""
+    return 1 - shortened(1.0, terms_of(p), <const float *> NULL)
+
+
+cdef Py_ssize_t terms_of(Py_ssize_t p) noexcept nogil:
+    """That are added up one after the other in a tile's sums."""
+    return min(p, <Py_ssize_t> DEPTH) + p // DEPTH
 
 
 cdef double square_between(int level, const real_t *x, const real_t *z, Py_ssize_t p) noexcept nogil:
@@ -135,7 +154,11 @@ cdef void serve_tile(const Plan *plan, const Lists *lists, Py_ssize_t row, Py_ss
                 continue                # the row's list has become better since
             if has_better(lists, i, j) and has_better(lists, j, i):
                 continue
-            square = square_between(level, x + i * plan.x.stride, x + j * plan.x.stride, plan.n_features)
+            if lists.exact != NULL:
+                square = kr_square_d(level, lists.exact + i * lists.stride, lists.exact + j * lists.stride,
+                                     plan.n_features)
+            else:
+                square = square_between(level, x + i * plan.x.stride, x + j * plan.x.stride, plan.n_features)
             if enters(lists, i, square, <int> j):
                 reaches[i] = reach_of(lists, i, work)
             if enters(lists, j, square, <int> i):
@@ -158,11 +181,13 @@ cdef Py_ssize_t tiles_in_block(Py_ssize_t n_tiles, Py_ssize_t p, int n_threads) 
     return max(<Py_ssize_t> 1, min(quick, n_tiles // (4 * n_threads)))
 
 
-def nearest_dense(const real_t[:, :] x, int[:, ::1] indices, double[:, ::1] squares, int n_threads, tick=None):
+def nearest_dense(const real_t[:, :] x, int[:, ::1] indices, double[:, ::1] squares, int n_threads, tick=None,
+                  const double[:, :] exact=None, double blur=0):
     """Fill row i of `indices` and `squares` with the k rows of x nearest to x_i, and their squared distances.
 
     The rows of x have no gaps; there are more of them than k, and fewer than 2³¹. Squares of differences, summed, do
-    not overflow the type of x.
+    not overflow the type of x. Where `exact` is given, its rows are meant, and two rows of x are at most `blur` further
+    from each other than they are.
     """
     cdef Plan plan
     cdef Lists lists
@@ -171,14 +196,16 @@ def nearest_dense(const real_t[:, :] x, int[:, ::1] indices, double[:, ::1] squa
     cdef Py_ssize_t task = 0, last, round_end, step = n_threads, block, other, i
     cdef Py_ssize_t span = tiles_in_block(n_tiles, p, n_threads), n_blocks = (n_tiles + span - 1) // span
     cdef int status, level = simd_level()
-    cdef double half = shortened(0.5, min(p, <Py_ssize_t> DEPTH) + p // DEPTH, &x[0, 0])
+    cdef double half = shortened(0.5, terms_of(p), &x[0, 0])
     cdef double least = 2e-38 if real_t is float else 3e-308    # what underflow may hide
     cdef real_t *norms = <real_t *> malloc(2 * n * sizeof(real_t))
     cdef real_t *work
     if norms == NULL:
         raise MemoryError("working memory could not be allocated")
     lists.indices, lists.squares, lists.k = &indices[0, 0], &squares[0, 0], indices.shape[1]
-    lists.norms, lists.reaches = norms, norms + n
+    lists.norms, lists.reaches, lists.exact, lists.blur = norms, norms + n, NULL, blur
+    if exact is not None:
+        lists.exact, lists.stride = &exact[0, 0], max(exact.strides[0] // <Py_ssize_t> sizeof(double), p)
     spec.kind, spec.degree, spec.gamma, spec.coef0 = DISTANCE, 0, 1.0, 0.0
     with nogil:
         clear(&lists, n)

@@ -32,6 +32,8 @@ _PROBED = 100  # rows that tell how long the tree takes
 _MOST_QUERIES = 1 << 15  # rows that the tree is asked for at a time: as many as it answers in a twentieth of a second
 _SPARE = 2  # neighbours asked for beyond k: shows whether the last one has ties
 _TREE_ROUNDING = 1e-12  # relative: what the tree's distances may differ by from ours
+_MANY, _SEEN = 1000, 32  # points from which float32 pays, and those that it is tried on
+_MOST_SEEN = 4  # times the neighbours, that float32 may let through
 _TIES_COST = 2500  # a neighbour from the tree takes as long as so many pairs of tiles
 
 
@@ -147,7 +149,9 @@ def _nearest(x: Any, k: int, method: str, threads: int, tick: Any) -> tuple[np.n
         wide, _ = check.fewer_columns(x.astype(np.float64), None)
         core.nearest_csr(wide, wide.columns(), indices, squares, parallel.enough_threads(threads, 4.0 * n * n), tick)
     elif method == "tiles" or not _by_tree(x, k, method == "tree", indices, squares, threads, tick):
-        core.nearest_dense(x, indices, squares, parallel.enough_threads(threads, n * n * (1 + p / 16)), tick)
+        seen, exact, blur = _blurred(x, k)
+        enough = parallel.enough_threads(threads, n * n * (1 + p / 16))
+        core.nearest_dense(seen, indices, squares, enough, tick, exact, blur)
     return indices, squares, exponent
 
 
@@ -168,6 +172,34 @@ def _in_range(x: Any) -> tuple[Any, int]:
     else:
         scaled = np.ldexp(np.ldexp(wide, -half), half - exponent)
     return scaled, exponent
+
+
+def _blurred(x: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray | None, float]:
+    """Rows by which candidates are found, the rows that are meant if they are others, and how much further from each
+    other the first may be.
+
+    Rows in float64 are looked at in float32, moved to their middle: twice as many at a time. That pays unless
+    neighbours are so near, compared with the size of the rows, that rounding lets many others through: found out on a
+    few rows.
+    """
+    n, p = x.shape
+    if x.dtype != np.float64 or n < _MANY:
+        return x, None, 0.0
+    moved = x - x.mean(axis=0)
+    if not 1e-12 < float(np.abs(moved).max()) < 1e12:  # squares of float32 are to stay in its range
+        return x, None, 0.0
+    seen = moved.astype(np.float32)
+    lengths = np.einsum("ij,ij->i", moved, moved)
+    off = seen - moved
+    blur = 2 * math.sqrt(float(np.einsum("ij,ij->i", off, off).max())) + 4e-16 * math.sqrt(float(lengths.max()))
+    some = slice(0, None, -(-n // _SEEN))
+    squares = lengths[some, None] + lengths - 2 * moved[some] @ moved.T
+    last = np.sqrt(np.maximum(np.partition(squares, k, axis=1)[:, k : k + 1], 0.0))
+    slack = core.rounding_of_float32(p) * (lengths[some, None] + lengths)
+    seen_near = int((squares <= (last + blur) ** 2 + slack).sum())
+    if seen_near > _MOST_SEEN * len(last) * (k + 1):
+        return x, None, 0.0
+    return seen, x, blur
 
 
 def _tree_pays(tree: Any, n: int, p: int, k: int) -> bool:

@@ -22,7 +22,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse import csgraph
 
-from kernelrules import check
+from kernelrules import check, parallel
 from kernelrules.core import multigrid as core
 from kernelrules.graph.laplacians import only
 from kernelrules.graph.multigrid import Cycle, Matrix, column_sums, factorise
@@ -87,7 +87,8 @@ def solve(problem: Problem, solver: str, tol: float, max_iter: int, n_threads: i
         f += factors.solve(system.a.residual(f, system.b))  # one step of refinement
         iterations = 1
     else:
-        f, iterations = _by_groups(system, tol, max_iter, n_threads, tick)
+        with parallel.blas_threads(1):  # of the bottom's few rows; its threads would spin on the cores of the products
+            f, iterations = _by_groups(system, tol, max_iter, n_threads, tick)
     r = system.a.residual(f, system.b)
     primal, gap, at_zero = _worth(problem, problem.forest, f, r)
     if gap > tol * at_zero:
