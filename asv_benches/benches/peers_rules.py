@@ -6,18 +6,31 @@ next to it). Data are frames with categories; what a library makes of them befor
 
 Ten folds: accuracy / rules / conditions / median seconds of a fit, the same folds for all, on six tables; "mean" is of
 the six. A condition 2 < x <= 4 counts as two; of a tree every leaf is a rule, with the splits on the way to it.
+
+Predicting: the rules of a tree, and what `simplify` and `induce` make of the same rows, against scikit-learn's tree of
+the same limits, which takes float32 as it is and copies float64; one thread each. Every list predicts new rows, of spam
+twenty times those that it was learned from.
 """
+
+import functools
 
 import numpy as np
 
 from . import _rules_data as data
-from ._peers import OURS, Table, announce, skipped, verdict
+from ._common import require
+from ._peers import OURS, Table, announce, on_threads, remarks_on_times, skipped, sorted_seconds, verdict
 from ._rules_peers import JRIP, LEARNERS, WITTGENSTEIN, has_weka, jrip, ours, wittgenstein
+from .rules import TREES, grown_on
 
 ROUNDS = 3
 FASTER = {JRIP: 5.0, WITTGENSTEIN: 20.0}
 TIMES_HEADER = ("case", "peer", "peer, s", "ours, s", "× faster", "goal", "verdict")
 FOLDS_HEADER = ("data", *LEARNERS)
+PREDICT_ROUNDS = 9
+PREDICTED = ("spam", "17 leaves", "depth 8", "full")
+PREDICT_HEADER = (
+    "tree", "rows", "leaves", "scikit-learn, ms", "× rules", "× simplified", "× induced", "goal", "verdict", "remarks"
+)  # fmt: skip
 
 
 def tables(options, wanted):
@@ -28,6 +41,7 @@ def tables(options, wanted):
     return [
         Table("Learning rules", TIMES_HEADER, lambda: times(rounds, wanted)),
         Table("Accuracy / rules / conditions / seconds, ten folds", FOLDS_HEADER, lambda: folds(wanted)),
+        Table("Predicting, one thread", PREDICT_HEADER, lambda: predictions(options.rounds or PREDICT_ROUNDS, wanted)),
     ]
 
 
@@ -94,3 +108,49 @@ def folds(wanted):
 def cell(accuracy, n_rules, n_conditions):
     """A cell of the table."""
     return f"{accuracy:.3f} / {n_rules:.1f} / {n_conditions:.1f}"
+
+
+def lists_of(case):
+    """{name: rule list}, scikit-learn's tree, and the rows to predict."""
+    from sklearn.tree import DecisionTreeClassifier
+
+    _, rules, X, y, grown, rows = grown_on(case)
+    limits = TREES[case][1]
+    peer = DecisionTreeClassifier(
+        max_depth=limits.get("max_depth"), max_leaf_nodes=limits.get("max_leaves"), random_state=0
+    ).fit(X, y)
+    listed = rules.extract(grown)
+    lists = {
+        "rules": listed,
+        "simplified": rules.simplify(listed, X, y, method="pessimistic"),
+        "induced": rules.induce(X, y, rng=0),
+    }
+    return lists, peer, np.tile(rows, (20, 1)) if case == "spam" else rows
+
+
+def predictions(rounds, wanted):
+    """A line for each tree and type of the rows."""
+    predict = require("rules", "predict").predict
+    for case in PREDICTED:
+        if not wanted(f"predict {case}"):
+            continue
+        announce(f"predict {case}")
+        lists, peer, found = lists_of(case)
+        for dtype in ("float32", "float64"):
+            X = found.astype(dtype)
+            calls = {name: functools.partial(predict, one, X, n_threads=1) for name, one in lists.items()}
+            calls["scikit-learn"] = functools.partial(peer.predict, X)
+            with on_threads(calls, 1):
+                seconds = sorted_seconds(calls, rounds)
+            theirs = seconds["scikit-learn"][0]
+            ratios = {name: theirs / seconds[name][0] for name in lists}
+            yield (
+                case,
+                f"{len(X)} {dtype}",
+                str(peer.get_n_leaves()),
+                f"{theirs * 1e3:.1f}",
+                *(f"{ratio:.2f}" for ratio in ratios.values()),
+                "≥ 1",
+                verdict([name for name, ratio in ratios.items() if ratio < 1]),
+                ", ".join(remarks_on_times(seconds)) or "–",
+            )

@@ -1,11 +1,9 @@
-"""Rules: time of extraction, of matching, of simplifying; how much shorter lists become; matching against scikit-learn.
+"""Rules: time of extraction, of matching, of simplifying; how much shorter lists become. peers_rules.py matches against
+scikit-learn.
 
 The rules of a tree are matched by a tree of splits that is made of them at the first call: `time_first_prediction` has
-that in it, the others do not. The track_ benchmarks of sizes have no noise; the ratio against scikit-learn has.
+that in it, the others do not. The track_ benchmarks have no noise.
 """
-
-import gc
-from time import perf_counter
 
 from ._common import Repeats, require
 from ._tree_data import continuous, gaps, spam, tied
@@ -20,8 +18,6 @@ TREES = {
     "categories": (lambda: tied(N_GROWN + N_POINTS, 20), {"categorical": list(range(20)), "max_depth": 8}),
     "missing": (lambda: gaps(N_GROWN + N_POINTS, 20), {"max_depth": 8}),
 }
-BESIDE_SKLEARN = ["spam", "17 leaves", "depth 8", "full"]
-ROUNDS = 7
 
 
 def grown_on(name):
@@ -90,41 +86,3 @@ class Simplified(Repeats):
 
     def track_conditions_of_decision_list(self, tree):
         return self.rules.decision_list(self.listed).n_conditions
-
-
-class BesideSklearn:
-    """Times faster than scikit-learn's tree of the same limits, on one thread, in turn, the best of several."""
-
-    params = (BESIDE_SKLEARN,)
-    param_names = ("tree",)
-    timeout = 300
-
-    def setup(self, tree):
-        try:
-            from sklearn.tree import DecisionTreeClassifier
-        except ImportError:
-            raise NotImplementedError("scikit-learn is not installed") from None
-        _, self.rules, X, y, grown, self.X = grown_on(tree)
-        self.listed = self.rules.extract(grown)
-        limits = TREES[tree][1]
-        self.peer = DecisionTreeClassifier(
-            max_depth=limits.get("max_depth"), max_leaf_nodes=limits.get("max_leaves"), random_state=0
-        ).fit(X, y)
-
-    def track_times_faster(self, tree):
-        calls = {
-            "ours": lambda: self.rules.predict(self.listed, self.X, n_threads=1),
-            "theirs": lambda: self.peer.predict(self.X),
-        }
-        best = dict.fromkeys(calls, float("inf"))
-        for call in calls.values():
-            call()
-        for _ in range(ROUNDS):
-            for name, call in calls.items():
-                gc.collect()
-                started = perf_counter()
-                call()
-                best[name] = min(best[name], perf_counter() - started)
-        return best["theirs"] / best["ours"]
-
-    track_times_faster.unit = "times"

@@ -195,6 +195,9 @@ def additive(
     crew = _Crew(threads, tick, n_scores * (1 + n_folds))
     paths = crew.run([_Task(data, m, grid, settings, (seed, m)) for m in range(n_scores)])
     length = min(len(path.intercepts) for path in paths)
+    if length == 0:
+        first = grid[0] * data.unit
+        raise ValueError(f"at the largest of lams, {first:.6g}, more than max_rules = {max_rules} terms have a weight")
     grid = grid[:length]
     errors, fold_errors = None, None
     if numbers is not None:
@@ -347,7 +350,8 @@ class _Data:
                 raise ValueError("y is too large: the sum of its squares overflows float64")
             self.centre = float(self.weights @ numbers)
             numbers = numbers - self.centre
-            spread = float(np.sqrt(self.weights @ numbers**2))
+            size = float(np.abs(numbers).max()) or 1.0  # squares of tiny numbers vanish
+            spread = size * float(np.sqrt(self.weights @ (numbers / size) ** 2))
             flat = spread <= 1e-13 * largest  # constant, but for rounding
             self.unit = 1.0 if flat else spread
             self.targets = [np.zeros_like(numbers) if flat else numbers / spread]

@@ -136,6 +136,8 @@ def run(
         _find_rules(np.concatenate([_on_the_way(top, lams[0]), lams]), solver, finder, tolerance, settings, air)
         _solve_again(path, lams, solver, settings, air, wanted)
     path.n_columns = solver.n_columns
+    if wanted is not None:
+        path.finder = None  # it keeps all rows of all rules; of a fold only the scores are asked for
     return path
 
 
@@ -274,7 +276,7 @@ class _Trees:
     def look(self, lam: float, air: Callable[[], None]) -> float:
         """Grow a tree on the residuals, on all rows where λ is 0, and add its nodes that exceed λ."""
         settings, n = self._settings, len(self._weights)
-        sample, n_leaves = self._learn, int(np.ceil(settings.mean_leaves))
+        sample, n_leaves = self._learn, int(min(np.ceil(settings.mean_leaves), _MOST_LEAVES))
         if lam > 0:
             extra = self._rng.exponential(settings.mean_leaves - 2) if settings.mean_leaves > 2 else 0.0
             n_leaves = min(2 + int(extra), _MOST_LEAVES)
