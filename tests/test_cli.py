@@ -18,7 +18,7 @@ from kernelrules.report.models import LEARNERS, Settings
 from kernelrules.report.reading import read_sheet
 from kernelrules.report.table import pose
 from kernelrules.results import TableModel
-from kernelrules.results.report import require_table_model
+from kernelrules.results.table_model import require_table_model
 
 
 @pytest.fixture(scope="module")
@@ -234,7 +234,7 @@ def test_predict_says_what_it_does_not_know(small, tmp_path, capsys):
     assert run("predict", model, other) == 0
     out, err = capsys.readouterr()
     assert out.splitlines()[1] in ("yes", "no")
-    assert "“colour”: 1 cells hold categories" in err
+    assert "“colour”: 1 cell holds a category that" in err
     other.write_text("colour,noise\nred,1\n", encoding="utf-8")
     assert "lacks the column" in failed(capsys, "predict", model, other)
     assert "there is no file" in failed(capsys, "predict", tmp_path / "none.krz", other)

@@ -12,9 +12,9 @@ from _tables import HOSTILE, table
 
 from kernelrules import bounds, kernels, rules, svm, tree
 from kernelrules.report import read_sheet, render, run_study
+from kernelrules.report.bars import Bar, Line, Silent, shown_progress
 from kernelrules.report.models import LEARNERS, Settings, named, predict
 from kernelrules.report.page import _n_copies
-from kernelrules.report.progress import Bar, Line, Silent, shown_progress
 from kernelrules.report.reading import Sheet
 from kernelrules.report.sections import _machine_bounds
 from kernelrules.report.svg import Axis, Drawing

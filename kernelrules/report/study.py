@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from kernelrules import parallel, selection
+from kernelrules.report.bars import Silent
 from kernelrules.report.models import LEARNERS, Fitted, Settings, predict
-from kernelrules.report.progress import Silent
 from kernelrules.report.table import Problem
 
 __all__ = ["Outcome", "Score", "Study", "run_study"]
@@ -127,7 +127,7 @@ def run_study(
     n_threads : int, optional
         Default: one for up to 5000 rows, for more the cores that the process may use. Results do not depend on it.
     progress : optional
-        Told what is going on, as in `progress.py`.
+        Told what is going on, as in `bars.py`.
 
     Returns
     -------
