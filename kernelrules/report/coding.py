@@ -113,9 +113,8 @@ def coded_sheet(sheet: Sheet, model: Any) -> tuple[np.ndarray, list[str]]:
             X[:, i], _ = as_categories(cells, tuple(str(level) for level in levels))
             unknown = int((X[:, i] == -1).sum())
             if unknown:
-                remarks.append(
-                    f"“{name}”: {counted(unknown, 'cell holds a category', 'cells hold categories')} that the model was not shown"
-                )
+                what = counted(unknown, "cell holds a category", "cells hold categories")
+                remarks.append(f"“{name}”: {what} that the model was not shown")
     return X, remarks
 
 

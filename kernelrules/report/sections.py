@@ -119,8 +119,8 @@ def _rules(study: Study, fitted: Fitted) -> Markup:
         "The rules",
         paragraph(f"{how} The first rule that holds answers.{more}"),
         table(
-            f"{count} with {counted(found.n_conditions, 'condition')}. Support: share of the rows that come to the rule. "
-            + ("Confidence: share of these that have the class." if is_classes else ""),
+            f"{count} with {counted(found.n_conditions, 'condition')}. Support: share of the rows that come "
+            "to the rule. " + ("Confidence: share of these that have the class." if is_classes else ""),
             head,
             rows + rest,
             left=3,

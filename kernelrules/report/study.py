@@ -242,10 +242,10 @@ def _mean(numbers: np.ndarray) -> tuple[float, float]:
 
 
 def _balanced(problem: Problem, loss: np.ndarray) -> tuple[float, float]:
-    """Mean over the classes of the share of their rows that was found, and its standard error."""
-    found, squares = [], 0.0
-    for label in problem.classes:
-        right = 1 - loss[problem.y == label]
-        found.append(float(right.mean()))
-        squares += float(right.var()) / len(right)
-    return float(np.mean(found)), float(np.sqrt(squares) / len(found))
+    """Mean over the classes of the share of their rows that was found, and its standard error.
+
+    Classes have at least two rows (`pose` sees to it), each an own sample: the variances of their means add up.
+    """
+    found = [_mean(1 - loss[problem.y == label]) for label in problem.classes]
+    shares, errors = np.array(found).T
+    return float(shares.mean()), float(np.sqrt(np.square(errors).sum()) / len(found))
