@@ -48,6 +48,17 @@ def test_ci_runs_every_stage_once():
     assert commands(job) == [".ci/run ${{ matrix.stages }}"]
 
 
+def test_ci_runs_what_a_green_run_promises():
+    """The whole report on Spambase within a minute; and where a browser is installed, its tests may not skip."""
+    script = text_of(".ci/run")
+    body = dict(re.findall(r"^(\w+)\(\) \{\n(.*?)^\}", script, flags=re.M | re.S))
+    assert re.search(r"timeout 60 python -P -m kernelrules report(?! [^-])", body["spambase_report"])
+    assert "spambase_report" in body["stage_docs"]
+    install = body["browser"].index("apt-get")
+    assert "export KERNELRULES_NEED_BROWSER=1" in body["browser"][:install].split("elif")[1]
+    assert "KERNELRULES_NEED_BROWSER" in text_of("tests/test_report_browser.py")
+
+
 def test_wheels_of_every_platform_are_built():
     found = workflow("wheels.yml")
     runners = {
@@ -75,7 +86,7 @@ def test_only_a_tag_is_published_and_without_a_secret():
 
 @pytest.mark.parametrize("platform", PLATFORMS)
 def test_cibuildwheel_reads_its_settings(platform):
-    pytest.importorskip("cibuildwheel")
+    pytest.importorskip("cibuildwheel")  # of the extra "test"; cibuildwheel itself tests wheels without it
     text_of("setup.py")
     archs, wanted = PLATFORMS[platform]
     asked = [
@@ -146,6 +157,7 @@ def test_openmp_of_gcc_of_llvm_and_of_nobody(monkeypatch):
     assert command._openmp(False) == [["-Xclang", "-fopenmp", "-I/opt/libomp/include"], ["-L/opt/libomp/lib", "-lomp"]]
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="the compiler's stand-in is a script, which Windows does not run")
 def test_windows_compiles_by_clang_cl(monkeypatch, tmp_path):
     command = build_ext(monkeypatch, FakeCompiler("msvc"), PATH=str(tmp_path))
     with pytest.raises(Exception, match="clang-cl"):
