@@ -4,6 +4,7 @@ Nothing is built or uploaded here; these files are read. They are not part of wh
 without a checkout they are not there, and the tests skip.
 """
 
+import ast
 import re
 import runpy
 import subprocess
@@ -71,6 +72,22 @@ def test_wheels_of_every_platform_are_built():
     assert runners == {"ubuntu": wanted["linux"], "macos": wanted["macos"], "windows": wanted["windows"]}
     settings = tomllib.loads(text_of("pyproject.toml"))["tool"]["cibuildwheel"]
     assert {name: set(settings[name]["archs"]) for name in PLATFORMS} == wanted
+
+
+def test_wheels_are_tested_with_what_their_tests_import():
+    """Files can be collected with no more than cibuildwheel installs; whatever else they import, they ask for first."""
+    folder = Path(__file__).parent
+    wanted = tomllib.loads(text_of("pyproject.toml"))["tool"]["cibuildwheel"]["test-requires"]
+    there = {re.match(r"[\w-]+", each)[0] for each in wanted} | {"numpy", "scipy", "sklearn", "kernelrules", "_pytest"}
+    there |= set(sys.stdlib_module_names) | {path.stem for path in folder.iterdir()}
+    for path in [*folder.glob("*.py"), *folder.glob("core/*.py"), *folder.glob("oracles/*.py")]:
+        text = path.read_text(encoding="utf-8")
+        for node in ast.parse(text).body:
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module] if isinstance(node, ast.ImportFrom) else []
+            for name in (each.split(".")[0] for each in names):
+                asked = f'importorskip("{name}")' in "\n".join(text.splitlines()[: node.lineno])
+                assert name in there or asked, f"{path.name} imports {name}"
 
 
 def test_only_a_tag_is_published_and_without_a_secret():

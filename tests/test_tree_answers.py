@@ -2,10 +2,9 @@
 hand; and grown trees against a naive walk."""
 
 import dataclasses
+import importlib.util
 
 import numpy as np
-import pandas as pd
-import polars as pl
 import pytest
 from _tree import NAN, stump
 from hypothesis import given
@@ -101,6 +100,7 @@ def test_arguments_of_use_are_checked(use):
 
 def mixed_frame(rng, n):
     """A number, words, ordered categories and counts, with gaps in all of them."""
+    pd = pytest.importorskip("pandas")
     frame = pd.DataFrame(
         {
             "size": np.where(rng.random(n) < 0.1, NAN, rng.normal(size=n).round(1)),
@@ -133,6 +133,9 @@ def test_grown_trees_answer_as_the_naive_walk(seed, missing):
         shares = [tree.value[path[-1]] for path in paths]
     np.testing.assert_allclose(trees.predict_proba(tree, new), shares, rtol=1e-12, atol=1e-13)
     np.testing.assert_allclose(trees.importance(tree).sum(), 1.0)
+    if importlib.util.find_spec("polars") is None:
+        return
+    pl = importlib.import_module("polars")
     by_polars = pl.DataFrame({name: new[name].astype(object).where(new[name].notna(), None).tolist() for name in new})
     np.testing.assert_array_equal(trees.predict(tree, by_polars), trees.predict(tree, new))
 

@@ -3,8 +3,6 @@
 import re
 
 import numpy as np
-import pandas as pd
-import polars as pl
 import pytest
 from _tree import NAN, stump
 from hypothesis import given
@@ -16,6 +14,8 @@ from kernelrules import check
 from kernelrules import tree as trees
 from kernelrules.core.finite import survey
 from kernelrules.tree.columns import fill_values, filled, read, read_again
+
+pd, pl = pytest.importorskip("pandas"), pytest.importorskip("polars")
 
 
 def same(found, expected):
