@@ -4,6 +4,7 @@ import ast
 import contextlib
 import io
 import runpy
+import sys
 import textwrap
 from pathlib import Path
 
@@ -80,7 +81,8 @@ def draw_figures(app):
     """Run each script in figures/ whose picture is missing or older than it; the pictures go to _build/figures."""
     folder = HERE / "_build" / "figures"
     folder.mkdir(parents=True, exist_ok=True)
-    for script in sorted((HERE / "figures").glob("*.py")):
+    sys.path.append(str(HERE / "figures"))  # what several scripts share lies beside them
+    for script in sorted((HERE / "figures").glob("[!_]*.py")):
         picture = folder / f"{script.stem}.png"
         if not picture.exists() or picture.stat().st_mtime < script.stat().st_mtime:
             runpy.run_path(str(script))["draw"](picture)

@@ -7,22 +7,23 @@ Ctrl-C. A traceback means a defect of the package.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import csv
 import os
 import shlex
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from kernelrules import __version__, export, installation, persist
+from kernelrules.report.bars import shown_progress
 from kernelrules.report.coding import coded_sheet
 from kernelrules.report.models import LEARNERS, Settings, named, predict
 from kernelrules.report.page import render
-from kernelrules.report.progress import shown_progress
 from kernelrules.report.reading import DataError, Sheet, read_sheet
 from kernelrules.report.study import run_study
 from kernelrules.report.table import Problem, pose, spambase
@@ -38,6 +39,7 @@ _EXAMPLES = """examples:
   kernelrules predict model.krz new.csv -o answers.csv
   kernelrules info                                   what is installed, and whether it computes
 """
+_USAGE = 2  # as argparse has it
 _INTERRUPTED = 130  # what shells say of a process that Ctrl-C ended
 
 
@@ -74,13 +76,27 @@ def main(arguments: list[str] | None = None) -> int:
         return code
     except KeyboardInterrupt:
         return _failed("interrupted", _INTERRUPTED)
-    except BrokenPipeError:  # who read our output has gone: nothing more to say, also not at the end of the process
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:  # who read our output has gone: nothing more to say
+        _close_output()
         return 1
     except OSError as error:
-        return _failed(f"{error.filename or 'a file'}: {error.strerror or error}")
+        if error.filename is None:  # all files say their names
+            _close_output()
+        return _failed(f"{error.filename or 'what is printed'}: {error.strerror or error}")
+    except _UsageError as error:
+        return _failed(str(error), _USAGE)
     except (ValueError, MemoryError) as error:  # what `check` refuses is a sentence too
         return _failed(str(error) or "there is not enough memory")
+
+
+class _UsageError(Exception):
+    """A fault of the command line that only shows once it has been read."""
+
+
+def _close_output() -> None:
+    """What waits to be printed is dropped: Python would try once more at the end of the process."""
+    with contextlib.suppress(OSError, ValueError):  # it may be no file at all
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _failed(sentence: str, code: int = 1) -> int:
@@ -103,24 +119,26 @@ def _parser() -> argparse.ArgumentParser:
 
     report = _command(commands, "report", _report, "compare four learners on a table, and write one HTML page")
     _data_arguments(report, optional=True)
-    report.add_argument("-o", "--output", metavar="FILE", default="report.html", help="default: report.html")
+    report.add_argument(
+        "-o", "--output", type=_path, metavar="FILE", default="report.html", help="default: report.html"
+    )
     report.add_argument("--folds", type=_at_least(2), default=5, metavar="K", help="folds of cross-validation (5)")
 
     fit = _command(commands, "fit", _fit, "fit one model to a table, and save it")
     _data_arguments(fit)
     fit.add_argument("--model", choices=list(LEARNERS), default="tree", help="default: tree")
-    fit.add_argument("-o", "--output", metavar="FILE", default="model.krz", help="default: model.krz")
+    fit.add_argument("-o", "--output", type=_path, metavar="FILE", default="model.krz", help="default: model.krz")
 
     predicting = _command(commands, "predict", _predict, "predict the rows of a table with a saved model")
-    predicting.add_argument("model", metavar="MODEL", help="what `fit` saved")
+    predicting.add_argument("model", type=_path, metavar="MODEL", help="what `fit` saved")
     _file_arguments(predicting)
-    predicting.add_argument("-o", "--output", metavar="FILE", help="a CSV file; default: what is printed")
+    predicting.add_argument("-o", "--output", type=_path, metavar="FILE", help="a CSV file; default: what is printed")
 
     rules = _command(commands, "rules", _rules, "learn rules from a table, and print them")
     _data_arguments(rules)
 
     info = _command(commands, "info", _info, "what is installed and whether it computes, or what a saved model is")
-    info.add_argument("model", metavar="MODEL", nargs="?", help="what `fit` saved")
+    info.add_argument("model", type=_path, metavar="MODEL", nargs="?", help="what `fit` saved")
     return parser
 
 
@@ -140,9 +158,11 @@ def _command(commands: Any, name: str, run: Callable[..., int], words: str) -> a
 def _file_arguments(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
     words = "a CSV file, also packed by gzip; - is what is piped in"
     if optional:
-        parser.add_argument("data", metavar="DATA", nargs="?", help=f"{words}; without it the bundled Spambase")
+        parser.add_argument(
+            "data", type=_path, metavar="DATA", nargs="?", help=f"{words}; without it the bundled Spambase"
+        )
     else:
-        parser.add_argument("data", metavar="DATA", help=words)
+        parser.add_argument("data", type=_path, metavar="DATA", help=words)
     parser.add_argument("--no-header", action="store_true", help="the first line is data; columns are column 1, 2, ...")
     parser.add_argument("--threads", type=_at_least(1), metavar="N", help="default: all cores")
 
@@ -168,6 +188,15 @@ def _at_least(least: int) -> Callable[[str], int]:
 
     whole.__name__ = f"whole number of at least {least}"  # what argparse says where it fails
     return whole
+
+
+def _path(text: str) -> str:
+    if not text:
+        raise ValueError
+    return text
+
+
+_path.__name__ = "file name"
 
 
 # ---- commands -----------------------------------------------------------------------------------------------------
@@ -228,8 +257,7 @@ def _report(given: argparse.Namespace) -> int:
         _require_nothing_else(given)
         problem = spambase()
     elif given.target is None:
-        names = ", ".join(_sheet(given).names)
-        raise DataError(f"which column is to be predicted? Say so by --target; there are {names}")
+        raise _UsageError(f"which column is to be predicted? Say so by --target{_columns_there(given)}")
     else:
         problem = _posed(given, given.folds)
     _require_output(given.output, given.data)
@@ -238,7 +266,8 @@ def _report(given: argparse.Namespace) -> int:
         problem, folds=given.folds, seed=given.seed, n_threads=given.threads, progress=progress
     )  # fmt: skip
     page = render(study, command=shlex.join(["kernelrules", *given.words]))
-    Path(given.output).write_text(page, encoding="utf-8", errors="backslashreplace")  # names of files may be bytes
+    with _written(given.output):
+        Path(given.output).write_text(page, encoding="utf-8", errors="backslashreplace")  # names of files may be bytes
     if not given.quiet:
         best = study.outcomes[study.best]
         what = "accuracy" if problem.classes is not None else "RMSE"
@@ -246,13 +275,20 @@ def _report(given: argparse.Namespace) -> int:
     return 0
 
 
+def _columns_there(given: argparse.Namespace) -> str:
+    try:
+        return f"; there are {', '.join(_sheet(given).names)}"
+    except DataError:
+        return ""
+
+
 def _require_nothing_else(given: argparse.Namespace) -> None:
     """Spambase is as it is: what was said about other data is a mistake."""
     for name in ("target", "drop", "categorical", "no_header"):
         if getattr(given, name):
-            raise DataError(f"--{name.replace('_', '-')} is about a table of your own: give a CSV file before it")
+            raise _UsageError(f"--{name.replace('_', '-')} is about a table of your own: give a CSV file before it")
     if given.task == "regression":
-        raise DataError("Spambase has classes, not numbers")
+        raise _UsageError("Spambase has classes, not numbers")
 
 
 def _require_output(path: str, *read: str | None) -> None:
@@ -269,11 +305,22 @@ def _require_output(path: str, *read: str | None) -> None:
             raise DataError(f"{path} is what is read: name another file to write")
 
 
+@contextlib.contextmanager
+def _written(path: str) -> Iterator[None]:
+    """Errors of writing, as of a full disk, do not say by themselves which file it was."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = error.filename or path
+        raise
+
+
 def _fit(given: argparse.Namespace) -> int:
     _require_output(given.output, given.data)
     problem = _posed(given)
     model = _fitted(problem, given, given.model)
-    persist.save(model, given.output)
+    with _written(given.output):
+        persist.save(model, given.output)
     if not given.quiet:
         print(f"{given.output}: {LEARNERS[given.model].title} of {given.target}, {model.n_train} rows")
         for column in problem.columns:
@@ -314,7 +361,7 @@ def _predict(given: argparse.Namespace) -> int:
     if given.output is None:
         _write_predictions(sys.stdout, model, told)
     else:
-        with open(given.output, "w", encoding="utf-8", newline="") as file:
+        with _written(given.output), open(given.output, "w", encoding="utf-8", newline="") as file:
             _write_predictions(file, model, told)
     return 0
 

@@ -1,10 +1,11 @@
-"""What the tests of support vector machines share: a call of any kind, and clouds of points."""
+"""What the tests of support vector machines share: a call of any kind, clouds of points, the solver of a dual."""
 
 import numpy as np
 import pytest
 from oracles import svm as oracle
 
 from kernelrules import svm
+from kernelrules.core import smo
 
 
 def each_kind():
@@ -32,3 +33,9 @@ def blobs(n=60, k=3, seed=0, spread=0.9):
     labels, angle = np.arange(n) % k, 2 * np.pi * np.arange(k) / k
     centres = 2 * np.c_[np.cos(angle), np.sin(angle)]
     return centres[labels] + spread * np.random.default_rng(seed).normal(size=(n, 2)), labels
+
+
+def make_machine(dual):
+    """The compiled solver from the start of the dual, with the gradient there."""
+    a = dual.start.copy()
+    return smo.Machine(dual.segments, dual.lower, dual.upper, a, dual.gradient(a), dual.kink)

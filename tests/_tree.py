@@ -1,4 +1,5 @@
-"""What the tests of trees share: a naive walk, what must hold in any tree, comparisons, and data made by hypothesis."""
+"""What the tests of trees share: a naive walk, what must hold in any tree, comparisons, data made by hypothesis,
+and a tree of one split."""
 
 from dataclasses import dataclass, fields
 
@@ -8,6 +9,8 @@ from oracles import tree as oracle
 
 from kernelrules import tree as trees
 from kernelrules.results import Surrogates, Tree
+
+NAN = float("nan")
 
 
 def sent_left(tree, node, X):
@@ -176,3 +179,31 @@ def tables(draw, criterion, *, missing=True, categories=True):
         weight = rng.integers(0, 4, size=n).astype(float)
         weight[rng.integers(n)] = 2.0
     return Table(X, y, weight, categorical, criterion)
+
+
+def stump(categories, *, column=0, threshold=0.5, flags=(), missing="extra", names=None, **fields):
+    """A tree of one split, with the weights 3 on the left and 1 on the right."""
+    by_levels = categories[column] is not None
+    return Tree(
+        feature=np.array([column, -1, -1]),
+        threshold=np.array([NAN if by_levels else threshold, NAN, NAN]),
+        left=np.array([1, -1, -1]),
+        right=np.array([2, -1, -1]),
+        value=fields.pop("value", np.array([[0.5, 0.5], [1.0, 0.0], [0.0, 1.0]])),
+        n_samples=np.array([4, 3, 1]),
+        weight=np.array([4.0, 3.0, 1.0]),
+        impurity=np.array([0.5, 0.0, 0.0]),
+        gain=np.array([0.5, 0.0, 0.0]),
+        missing_left=np.array([False, False, False]),
+        subset_start=np.array([0 if by_levels else -1, -1, -1]),
+        subset_left=np.array(flags, dtype=np.uint8),
+        criterion="gini",
+        missing=missing,
+        classes=fields.pop("classes", np.array(["a", "b"])),
+        categories=tuple(categories),
+        n_features=len(categories),
+        n_outputs=1,
+        n_train=4,
+        feature_names=names,
+        **fields,
+    )

@@ -7,6 +7,7 @@ of one call have in common. Calls have at most twelve rows, so that nothing can 
 
 import decimal
 import fractions
+import importlib.util
 from dataclasses import dataclass
 from typing import Any
 
@@ -327,8 +328,10 @@ def rows_kind(*, may_be_sparse=True, missing=False, categories=False, p=None):
 
 
 def frame(values):
-    import pandas
-
+    """A data frame where pandas is there, else the array."""
+    if importlib.util.find_spec("pandas") is None:
+        return values
+    pandas = importlib.import_module("pandas")
     native = values.astype(values.dtype.newbyteorder("="))
     return pandas.DataFrame(native, columns=[f"c{i}" for i in range(values.shape[1])])
 

@@ -29,6 +29,7 @@ LAYERS = [
     {"cli"},
     {"__main__"},
 ]
+MOST_LINES = 600
 OUTSIDE = {"__init__", "cython_api"}  # the two surfaces: they may see everything below
 OPTIONAL = {"sklearn", "pandas", "polars", "matplotlib", "dask", "tqdm", "numba", "cffi"}
 CORE_MAY_SEE = {"libc", "cython", "numpy", "scipy.linalg.cython_blas", "kernelrules.core", "os", "time"}
@@ -91,6 +92,13 @@ def test_imports_go_downwards(path):
 def test_core_sees_no_python_layer(path):
     for name in imported(path):
         assert any(name == seen or name.startswith(seen + ".") for seen in CORE_MAY_SEE), f"core imports {name}"
+
+
+def test_no_file_is_too_long_to_read():
+    """Of the package and of the tests; columns sorted once are one story."""
+    files = [*sources(), *Path(__file__).parent.rglob("*.py")]
+    long = {path.name for path in files if len(path.read_text(encoding="utf-8").splitlines()) > MOST_LINES}
+    assert long <= {"presort.pyx"}
 
 
 def test_every_cdef_function_says_how_it_fails():

@@ -1,11 +1,11 @@
 """Bounds: formulas by hand, complexities and labelings counted one by one, and how often simulated risks break them."""
 
 import math
-import re
 import warnings
 
 import numpy as np
 import pytest
+from _refused import refused
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from interrupting import seconds_to_stop
@@ -13,11 +13,6 @@ from oracles import bounds as oracle
 from scipy import sparse
 
 from kernelrules import bounds, erm, kernels, losses, svm, tree
-
-
-def refused(argument, *words):
-    wanted = [rf"\b{re.escape(argument)}\b", *words]
-    return pytest.raises((ValueError, TypeError), match="(?s)" + "".join(rf"(?=.*{word})" for word in wanted))
 
 
 @st.composite

@@ -1,6 +1,7 @@
 """The command line: what it prints and writes, its exit codes, and errors as sentences without a traceback."""
 
 import csv
+import errno
 import os
 import signal
 import subprocess
@@ -8,6 +9,7 @@ import sys
 import time
 import warnings
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,7 +20,7 @@ from kernelrules.report.models import LEARNERS, Settings
 from kernelrules.report.reading import read_sheet
 from kernelrules.report.table import pose
 from kernelrules.results import TableModel
-from kernelrules.results.report import require_table_model
+from kernelrules.results.table_model import require_table_model
 
 
 @pytest.fixture(scope="module")
@@ -32,9 +34,9 @@ def run(*words):
     return cli.main([str(word) for word in words])
 
 
-def failed(capsys, *words):
-    """What is said where a command ends with exit code 1: one line."""
-    assert run(*words) == 1
+def failed(capsys, *words, code=1):
+    """What is said where a command ends with exit code 1, or another: one line."""
+    assert run(*words) == code
     said = capsys.readouterr().err
     assert said.startswith("kernelrules: ")
     assert said.count("\n") == 1
@@ -67,7 +69,6 @@ def test_report_without_data_is_spambase(tmp_path, capsys, monkeypatch):
     assert run("report", "-o", tmp_path / "spam.html", "--folds", 2) == 0
     assert "Spambase" in (tmp_path / "spam.html").read_text(encoding="utf-8")
     capsys.readouterr()
-    assert "--target is about a table of your own" in failed(capsys, "report", "--target", "x")
 
 
 def test_rules_are_printed(small, capsys):
@@ -121,14 +122,29 @@ def test_help_has_examples(words, capsys):
         ["fit", "x.csv"],
         ["fit", "x.csv", "--target", "y", "--model", "forest"],
         ["predict", "m.krz"],
+        ["report", "-o", ""],
+        ["fit", "", "--target", "y"],
+        ["predict", "m.krz", "x.csv", "-o", ""],
     ],
-    ids=range(8),
+    ids=range(11),
 )
 def test_wrong_usage_is_code_2(words, capsys):
     with pytest.raises(SystemExit) as ended:
         cli.main(words)
     assert ended.value.code == 2
     assert "usage: kernelrules" in capsys.readouterr().err
+
+
+def test_wrong_usage_that_shows_later_is_code_2(small, tmp_path, capsys):
+    for words, said in [
+        ((small,), "Say so by --target; there are <script>"),
+        ((tmp_path / "no.csv",), "Say so by --target\n"),
+        (("--target", "x"), "--target is about a table of your own"),
+        (("--drop", "x"), "--drop is about a table of your own"),
+        (("--no-header",), "--no-header is about a table of your own"),
+        (("--task", "regression"), "classes, not numbers"),
+    ]:
+        assert said in failed(capsys, "report", *words, code=2)
 
 
 def test_data_that_cannot_be_used(small, tmp_path, capsys):
@@ -141,7 +157,6 @@ def test_data_that_cannot_be_used(small, tmp_path, capsys):
     for words, said in [
         ((tmp_path / "no.csv", "--target", "y"), "there is no file"),
         ((small, "--target", "Targt"), "did you mean “target”"),
-        ((small,), "Say so by --target"),
         ((empty, "--target", "y"), "is empty"),
         ((header, "--target", "b"), "no rows"),
         ((binary, "--target", "b"), "not a text file"),
@@ -154,6 +169,57 @@ def test_data_that_cannot_be_used(small, tmp_path, capsys):
         ((small, "--target", "target", "-o", tmp_path), "is a folder"),
     ]:
         assert said in failed(capsys, "report", *words)
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no device that is always full")
+def test_a_full_disk_is_said_with_the_name(small, tmp_path, capsys):
+    model = tmp_path / "m.krz"
+    assert run("fit", small, "--target", "target", "-o", model, "--quiet") == 0
+    for words in (
+        ("report", small, "--target", "target", "--folds", "2", "--quiet"),
+        ("fit", small, "--target", "target", "--quiet"),
+        ("predict", model, small),
+    ):
+        assert failed(capsys, *words, "-o", "/dev/full") == f"kernelrules: /dev/full: {os.strerror(errno.ENOSPC)}\n"
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "kernelrules", "predict", model, small], stdout=full, stderr=-1, check=False
+        )
+    assert done.returncode == 1
+    assert done.stderr.decode() == f"kernelrules: what is printed: {os.strerror(errno.ENOSPC)}\n"
+
+
+def test_what_is_read_is_not_written_over(small, tmp_path, capsys):
+    """By its own name, by another that leads to it, for every command that writes."""
+    data, model, link = tmp_path / "data.csv", tmp_path / "m.krz", tmp_path / "link.csv"
+    data.write_bytes(small.read_bytes())
+    link.hardlink_to(data)
+    assert run("fit", data, "--target", "target", "-o", model, "--quiet") == 0
+    before = data.read_bytes(), model.read_bytes()
+    for words in (
+        ("report", data, "--target", "target", "-o", data),
+        ("report", data, "--target", "target", "-o", link),
+        ("fit", data, "--target", "target", "-o", tmp_path / "." / "data.csv"),
+        ("fit", link, "--target", "target", "-o", data),
+        ("predict", model, data, "-o", data),
+        ("predict", model, data, "-o", model),
+    ):
+        assert "is what is read: name another file" in failed(capsys, *words)
+    assert (data.read_bytes(), model.read_bytes()) == before
+
+
+@pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="file names are Unicode there")
+def test_file_names_that_are_not_utf_8(small, tmp_path, capsys):
+    odd = Path(os.fsdecode(os.fsencode(tmp_path) + b"/t\xe4ble"))
+    data, page, model = odd.with_suffix(".csv"), odd.with_suffix(".html"), odd.with_suffix(".krz")
+    data.write_bytes(small.read_bytes())
+    assert run("report", data, "--target", "target", "-o", page, "--folds", "2") == 0
+    assert "t\\udce4ble.html: best is" in capsys.readouterr().out
+    assert "t\\udce4ble.csv" in page.read_text(encoding="utf-8")
+    assert run("fit", data, "--target", "target", "-o", model) == 0
+    assert run("predict", model, data, "-o", odd.with_suffix(".out")) == 0
+    capsys.readouterr()
+    assert "t\\udce4ble.no" in failed(capsys, "fit", odd.with_suffix(".no"), "--target", "target")
 
 
 def test_pipes_and_terminals_without_letters(small):
@@ -234,7 +300,7 @@ def test_predict_says_what_it_does_not_know(small, tmp_path, capsys):
     assert run("predict", model, other) == 0
     out, err = capsys.readouterr()
     assert out.splitlines()[1] in ("yes", "no")
-    assert "“colour”: 1 cells hold categories" in err
+    assert "“colour”: 1 cell holds a category that" in err
     other.write_text("colour,noise\nred,1\n", encoding="utf-8")
     assert "lacks the column" in failed(capsys, "predict", model, other)
     assert "there is no file" in failed(capsys, "predict", tmp_path / "none.krz", other)

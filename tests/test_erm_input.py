@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
+from _refused import refused
 from interrupting import seconds_to_stop
 from scipy import sparse
 
@@ -17,12 +18,6 @@ X = rng.normal(size=(12, 3))
 Y = np.array([0, 1] * 6)
 SMOOTH = ("squared", "logistic", "squared_hinge", "exponential")
 uses = pytest.mark.parametrize("use", [erm.decision, erm.predict, erm.predict_proba])
-
-
-def refused(argument, *words):
-    """An error that names the argument, as a word of its own, and says what was wrong."""
-    wanted = [rf"\b{re.escape(argument)}\b", *words]
-    return pytest.raises((ValueError, TypeError), match="(?s)" + "".join(rf"(?=.*{word})" for word in wanted))
 
 
 # ---- data ---------------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 import dataclasses
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -303,6 +304,16 @@ def test_rules(ax):
 def test_refused(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+@pytest.mark.parametrize("projection", ["polar", "3d", "mollweide"])
+def test_axes_that_are_not_straight_are_refused(pruned, projection):
+    grown = tree.grow(X, TWO, max_leaves=4)
+    drawings = [plot.losses, *(partial(draw, pruned) for draw in (plot.cv_curve, plot.tree))]
+    for draw in (*drawings, partial(plot.regions, grown, X, TWO)):
+        axes = Figure().add_subplot(projection=projection)
+        with pytest.raises(ValueError, match=f'two straight axes, got axes of the projection "{projection}"'):
+            draw(ax=axes)
 
 
 def test_a_figure_is_made_where_none_is_given(pruned):

@@ -4,6 +4,7 @@ Nothing is built or uploaded here; these files are read. They are not part of wh
 without a checkout they are not there, and the tests skip.
 """
 
+import ast
 import re
 import runpy
 import subprocess
@@ -48,6 +49,17 @@ def test_ci_runs_every_stage_once():
     assert commands(job) == [".ci/run ${{ matrix.stages }}"]
 
 
+def test_ci_runs_what_a_green_run_promises():
+    """The whole report on Spambase within a minute; and where a browser is installed, its tests may not skip."""
+    script = text_of(".ci/run")
+    body = dict(re.findall(r"^(\w+)\(\) \{\n(.*?)^\}", script, flags=re.M | re.S))
+    assert re.search(r"timeout 60 python -P -m kernelrules report(?! [^-])", body["spambase_report"])
+    assert "spambase_report" in body["stage_docs"]
+    install = body["browser"].index("apt-get")
+    assert "export KERNELRULES_NEED_BROWSER=1" in body["browser"][:install].split("elif")[1]
+    assert "KERNELRULES_NEED_BROWSER" in text_of("tests/test_report_browser.py")
+
+
 def test_wheels_of_every_platform_are_built():
     found = workflow("wheels.yml")
     runners = {
@@ -60,6 +72,22 @@ def test_wheels_of_every_platform_are_built():
     assert runners == {"ubuntu": wanted["linux"], "macos": wanted["macos"], "windows": wanted["windows"]}
     settings = tomllib.loads(text_of("pyproject.toml"))["tool"]["cibuildwheel"]
     assert {name: set(settings[name]["archs"]) for name in PLATFORMS} == wanted
+
+
+def test_wheels_are_tested_with_what_their_tests_import():
+    """Files can be collected with no more than cibuildwheel installs; whatever else they import, they ask for first."""
+    folder = Path(__file__).parent
+    wanted = tomllib.loads(text_of("pyproject.toml"))["tool"]["cibuildwheel"]["test-requires"]
+    there = {re.match(r"[\w-]+", each)[0] for each in wanted} | {"numpy", "scipy", "sklearn", "kernelrules", "_pytest"}
+    there |= set(sys.stdlib_module_names) | {path.stem for path in folder.iterdir()}
+    for path in [*folder.glob("*.py"), *folder.glob("core/*.py"), *folder.glob("oracles/*.py")]:
+        text = path.read_text(encoding="utf-8")
+        for node in ast.parse(text).body:
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module] if isinstance(node, ast.ImportFrom) else []
+            for name in (each.split(".")[0] for each in names):
+                asked = f'importorskip("{name}")' in "\n".join(text.splitlines()[: node.lineno])
+                assert name in there or asked, f"{path.name} imports {name}"
 
 
 def test_only_a_tag_is_published_and_without_a_secret():
@@ -75,7 +103,7 @@ def test_only_a_tag_is_published_and_without_a_secret():
 
 @pytest.mark.parametrize("platform", PLATFORMS)
 def test_cibuildwheel_reads_its_settings(platform):
-    pytest.importorskip("cibuildwheel")
+    pytest.importorskip("cibuildwheel")  # of the extra "test"; cibuildwheel itself tests wheels without it
     text_of("setup.py")
     archs, wanted = PLATFORMS[platform]
     asked = [
@@ -146,6 +174,7 @@ def test_openmp_of_gcc_of_llvm_and_of_nobody(monkeypatch):
     assert command._openmp(False) == [["-Xclang", "-fopenmp", "-I/opt/libomp/include"], ["-L/opt/libomp/lib", "-lomp"]]
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="the compiler's stand-in is a script, which Windows does not run")
 def test_windows_compiles_by_clang_cl(monkeypatch, tmp_path):
     command = build_ext(monkeypatch, FakeCompiler("msvc"), PATH=str(tmp_path))
     with pytest.raises(Exception, match="clang-cl"):

@@ -12,9 +12,9 @@ from _tables import HOSTILE, table
 
 from kernelrules import bounds, kernels, rules, svm, tree
 from kernelrules.report import read_sheet, render, run_study
+from kernelrules.report.bars import Bar, Line, Silent, shown_progress
 from kernelrules.report.models import LEARNERS, Settings, named, predict
 from kernelrules.report.page import _n_copies
-from kernelrules.report.progress import Bar, Line, Silent, shown_progress
 from kernelrules.report.reading import Sheet
 from kernelrules.report.sections import _machine_bounds
 from kernelrules.report.svg import Axis, Drawing
@@ -58,10 +58,15 @@ def test_scores_are_those_of_the_held_out_predictions(study):
                 for one in study.problem.classes
             ]
             assert score.other == pytest.approx(sum(found) / len(found))
+            sizes = [sum(label == one for label in y) for one in study.problem.classes]
+            variances = [share * (1 - share) / (size - 1) for share, size in zip(found, sizes, strict=True)]
+            assert score.other_se == pytest.approx(math.sqrt(sum(variances)) / len(found))
         else:
             squares = [(a - b) ** 2 for a, b in zip(outcome.predictions, y, strict=True)]
             assert score.value == pytest.approx(math.sqrt(sum(squares) / n))
             assert score.other == pytest.approx(1 - sum(squares) / n / y.var())
+            spread = math.sqrt(sum((square - sum(squares) / n) ** 2 for square in squares) / (n - 1))
+            assert score.other_se == pytest.approx(spread / math.sqrt(n) / y.var())
         assert len(score.by_fold) == 3
         assert score.behind >= 0
     assert study.outcomes[study.best].score.behind == 0
@@ -159,6 +164,53 @@ def test_a_class_of_three_rows():
     assert study.outcomes["tree"].score.value > 0.8
     assert "rare" in render(study)
     assert "rare" not in pose(Sheet("s", ("x", "t"), ([repr(value) for value in x], y), ()), "t", folds=2).classes
+
+
+def test_targets_that_are_all_the_same_outside_of_a_fold():
+    """What predicts the first fold has a target without any deviation to learn from."""
+    rng = np.random.default_rng(0)
+    x, folds = rng.normal(size=30), np.arange(30) % 3
+    y = np.where(folds == 0, np.arange(30) + 0.5, 7.0)
+    problem = pose(Sheet("s", ("x", "t"), ([*map(repr, x.tolist())], [*map(repr, y.tolist())]), ()), "t")
+    assert problem.classes is None
+    study = run_study(problem, folds=folds)
+    for outcome in study.outcomes.values():
+        np.testing.assert_allclose(outcome.predictions[folds == 0], 7.0, rtol=1e-6)
+    assert "R²" in render(study)
+
+
+@pytest.mark.parametrize("kind", ["classes", "numbers"])
+def test_numbers_near_the_largest_there_are(kind):
+    """A column up to ±1e308: its sums and squares overflow."""
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=60)
+    y = np.where(x > 0, "up", "down") if kind == "classes" else np.where(x > 0, 5.0, 1.0) + 0.1 * rng.normal(size=60)
+    cells = [repr(value) for value in (4e307 * x).tolist()]
+    study = run_study(pose(Sheet("s", ("x", "t"), (cells, [str(value) for value in y.tolist()]), ()), "t"), folds=3)
+    for name in ("tree", "svm", "ridge"):
+        score, base = study.outcomes[name].score, study.outcomes["baseline"].score
+        assert abs(score.value - base.value) > 2 * score.se, name
+    text = "".join(outline_of(render(study)).text)
+    assert not re.search(r"\b(nan|inf)\b", text)
+
+
+@pytest.mark.parametrize("kind", ["classes", "three"])
+def test_the_page_takes_no_more_threads_than_it_was_given(kind, tmp_path, monkeypatch):
+    from kernelrules.report import sections
+
+    study = run_study(problem_of(tmp_path, kind=kind, n=60), folds=2, n_threads=1, learners=["svm"])
+    taken = []
+    for module, name in ((sections.bounds, "of_model"), (sections.svm, "decision"), (sections.svm, "svc")):
+        real = getattr(module, name)
+
+        def noted(*given, real=real, **options):
+            taken.append(options.get("n_threads"))
+            return real(*given, **options)
+
+        monkeypatch.setattr(module, name, noted)
+    sections.describe(study, "svm")
+    assert taken
+    assert set(taken) == {1}
 
 
 @pytest.mark.parametrize("multiclass", ["ovo", "ovr"])

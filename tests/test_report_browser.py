@@ -1,11 +1,14 @@
-"""The report in a real browser: headless Chromium by selenium. Skipped, visibly, where there is none.
+"""The report in a real browser: headless Chromium by selenium. Skipped, visibly, where there is none; with
+KERNELRULES_NEED_BROWSER set, as by `.ci/run` where it installs one, that is a failure.
 
 KERNELRULES_SCREENSHOTS names a folder to keep the screenshots in; otherwise they go to pytest's.
 """
 
 import base64
+import importlib
 import os
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -31,13 +34,42 @@ def page(tmp_path_factory):
     return folder / "r.html"
 
 
-@pytest.fixture(scope="module")
-def browser():
-    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
+def absent(what):
+    """No test without a browser: skipped, or failed where one must be there."""
+    if os.environ.get("KERNELRULES_NEED_BROWSER"):
+        pytest.fail(f"{what}, and KERNELRULES_NEED_BROWSER is set")
+    pytest.skip(what)
+
+
+def programs():
+    """selenium's part that drives browsers, Chromium, its driver."""
+    try:
+        webdriver = importlib.import_module("selenium.webdriver")
+    except ImportError:
+        absent("selenium is not installed")
     chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     driver = shutil.which("chromedriver")
     if chromium is None or driver is None:
-        pytest.skip("no Chromium with its driver on this machine")
+        absent("no Chromium with its driver on this machine")
+    return webdriver, chromium, driver
+
+
+@pytest.mark.parametrize("lacks", ["selenium", "chromium", "chromedriver"])
+def test_without_a_browser(monkeypatch, lacks):
+    monkeypatch.setitem(sys.modules, "selenium.webdriver", None if lacks == "selenium" else object())
+    there = {"selenium", "chromium", "chromedriver"} - {lacks}
+    monkeypatch.setattr(shutil, "which", lambda name: name if name in there else None)
+    monkeypatch.delenv("KERNELRULES_NEED_BROWSER", raising=False)
+    with pytest.raises(pytest.skip.Exception):
+        programs()
+    monkeypatch.setenv("KERNELRULES_NEED_BROWSER", "1")
+    with pytest.raises(pytest.fail.Exception, match="KERNELRULES_NEED_BROWSER is set"):
+        programs()
+
+
+@pytest.fixture(scope="module")
+def browser():
+    webdriver, chromium, driver = programs()
     options = webdriver.ChromeOptions()
     options.binary_location = chromium
     for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--hide-scrollbars"):

@@ -36,6 +36,8 @@ PLAIN = "a,b\n1,x\n2,y\n"
         PLAIN.encode(),
         PLAIN.encode("utf-8-sig"),
         PLAIN.encode("utf-16"),
+        PLAIN.encode("utf-32"),
+        b"\0\0\xfe\xff" + PLAIN.encode("utf-32-be"),
         gzip.compress(PLAIN.encode(), mtime=0),
         PLAIN.replace("\n", "\r\n").encode(),
         PLAIN.replace("\n", "\r").encode(),
@@ -46,7 +48,22 @@ PLAIN = "a,b\n1,x\n2,y\n"
         b"a, b\n1, x\n\n2 , y\n,\n",
         b"a,b\n1,x,\n2,y,\n",
     ],
-    ids=["plain", "bom", "utf16", "gzip", "crlf", "cr", "semicolon", "tab", "bar", "quoted", "spaces", "trailing"],
+    ids=[
+        "plain",
+        "bom",
+        "utf16",
+        "utf32",
+        "utf32be",
+        "gzip",
+        "crlf",
+        "cr",
+        "semicolon",
+        "tab",
+        "bar",
+        "quoted",
+        "spaces",
+        "trailing",
+    ],
 )
 def test_forms_of_one_table(read, content):
     sheet = read(content)
@@ -97,6 +114,10 @@ def test_no_header(read):
         (b"PAR1abc", "Parquet"),
         (bytes(range(256)) * 8, "not a text file"),
         (b"\xff\xfea", "UTF-16"),
+        (b"\xff\xfe\0\0a,b", "UTF-32"),
+        ("My table\na,b\n1,2\n", "“My table” and others have 2 cells: is it a title or a comment?"),
+        ("# made today\na,b,c\n1,2,3\n", "is it a title or a comment?"),
+        ("My table\n1,2\n3,4\n", "is it a title or a comment?"),
         (gzip.compress(b"a,b\n1,2\n" * 100, mtime=0)[:30], "cannot be unpacked"),
         ("a,b\n1," + "x" * 200_000 + "\n", "cannot be read at line 2"),
     ],
@@ -347,7 +368,14 @@ def test_another_sheet_is_coded_the_same_way():
     sheet = sheet_of(extra=[9] * 4, c=["b", "a", "new", ""], x=[1, "?", "oops", 4])
     X, remarks = coded_sheet(sheet, _Model)
     np.testing.assert_array_equal(X, [[1, 1], [np.nan, 0], [np.nan, -1], [4, np.nan]])
-    assert len(remarks) == 2
+    assert remarks == [
+        "“x”: 1 cell, “oops”, is no number: missing", "“c”: 1 cell holds a category that the model was not shown",
+    ]  # fmt: skip
+    _, remarks = coded_sheet(sheet_of(c=["new", "other"], x=["oops", "no"]), _Model)
+    assert remarks == [
+        "“x”: 2 cells such as “oops” are no numbers: missing",
+        "“c”: 2 cells hold categories that the model was not shown",
+    ]
     with pytest.raises(DataError, match="lacks the column “c”"):
         coded_sheet(sheet_of(x=[1, 2]), _Model)
 
@@ -371,3 +399,15 @@ def test_thousands(read):
 def test_rows_without_a_value_are_rows(read):
     """But at the end: answers must lie beside their rows."""
     assert read("a,b\n1,x\n,\n2,y\n,\n").cells[0] == ["1", "", "2"]
+
+
+def test_blank_lines_of_one_column_are_rows(read):
+    """Blank or quoted and empty; but those before the names and at the end are none."""
+    assert read('\na\n1\n\n""\n2\n \n3\n\n\n').cells == (["1", "", "", "2", "", "3"],)
+    assert read("1\n\n2\n", header=False).cells == (["1", "", "2"],)
+
+
+def test_one_name_and_empty_cells_at_the_end(read):
+    sheet = read("a\n1,\n2,\n")
+    assert sheet.names == ("a",)
+    assert sheet.cells == (["1", "2"],)

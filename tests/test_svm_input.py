@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+from _refused import refused
 from oracles import svm as oracle
 from scipy import sparse
 
@@ -26,12 +27,6 @@ FITS = {
 }
 each_fit = pytest.mark.parametrize("fit", FITS.values(), ids=FITS)
 with_target = pytest.mark.parametrize("fit", [FITS[k] for k in FITS if k != "one_class"], ids=lambda f: "")
-
-
-def refused(argument, *words):
-    """An error that names the argument, as a word of its own, and says what was wrong."""
-    wanted = [rf"\b{re.escape(argument)}\b", *words]
-    return pytest.raises((ValueError, TypeError), match="(?s)" + "".join(rf"(?=.*{word})" for word in wanted))
 
 
 # ---- X ------------------------------------------------------------------------------------------------------------

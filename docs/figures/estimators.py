@@ -4,22 +4,13 @@ docs/conf.py runs it; `python docs/figures/estimators.py` writes estimators.png 
 """
 
 import numpy as np
+from _moons import two_moons
 from matplotlib.figure import Figure
 from sklearn.calibration import CalibratedClassifierCV
 
 from kernelrules.estimators import GraphClassifier, KernelSVC
 
 BLUE, RED = "#1f5fa8", "#c44e52"
-
-
-def two_moons(n=400, noise=0.1, seed=3):
-    """Two half circles that reach into each other; the class, and six points of which it is known."""
-    rng = np.random.default_rng(seed)
-    angle, y = rng.uniform(0, np.pi, n), np.arange(n) % 2
-    X = np.c_[np.cos(angle), np.sin(angle)]
-    X[y == 1] = [1.0, 0.5] - X[y == 1]
-    labelled = np.concatenate([rng.choice(np.flatnonzero(y == c), 3, replace=False) for c in (0, 1)])
-    return X + noise * rng.normal(size=X.shape), y, labelled
 
 
 def draw(path):

@@ -4,22 +4,13 @@ docs/conf.py runs it; `python docs/figures/graph.py` writes graph.png here.
 """
 
 import numpy as np
+from _moons import two_moons
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
 from kernelrules import graph, kernels, svm
 
 BLUE, RED, GREY = "#1f5fa8", "#c44e52", "#888888"
-
-
-def two_moons(n=400, noise=0.1, seed=3):
-    """Two half circles that reach into each other; the class, and six points of which it is known."""
-    rng = np.random.default_rng(seed)
-    angle, y = rng.uniform(0, np.pi, n), np.arange(n) % 2
-    X = np.c_[np.cos(angle), np.sin(angle)]
-    X[y == 1] = [1.0, 0.5] - X[y == 1]
-    labelled = np.concatenate([rng.choice(np.flatnonzero(y == c), 3, replace=False) for c in (0, 1)])
-    return X + noise * rng.normal(size=X.shape), y, labelled
 
 
 def draw_points(axes, X, colour, labelled, y):

@@ -9,7 +9,7 @@ import numpy as np
 
 from kernelrules import check
 
-__all__ = ["flag", "log_share_of_class", "not_negative", "probability", "require_known"]
+__all__ = ["log_share_of_class", "not_negative", "probability", "require_known"]
 
 
 def not_negative(value: Any, name: str) -> float:
@@ -26,13 +26,6 @@ def probability(eta: Any) -> float:
     if number >= 1:
         raise ValueError(f"eta must be below 1, got {check.shown(eta)}")
     return number
-
-
-def flag(value: Any, name: str) -> bool:
-    """True or False."""
-    if not isinstance(value, (bool, np.bool_)):
-        raise TypeError(f"{name} must be True or False, got {value!r}")
-    return bool(value)
 
 
 def log_share_of_class(eta: float, k: int) -> float:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from kernelrules import check, erm, kernels, losses, parallel, svm
-from kernelrules.bounds.arguments import flag, log_share_of_class, not_negative, probability, require_known
+from kernelrules.bounds.arguments import log_share_of_class, not_negative, probability, require_known
 from kernelrules.kernels.values import ask, is_callable, plain, require_symmetric, take
 from kernelrules.results import Bound, ErmFit, Estimate, SVMModel
 
@@ -224,7 +224,7 @@ def margin_bound(
       = 0.0000 on the 10000 points + 0.0800 for the class of functions + 0.0536 for chance
     """
     norm, gamma, eta = not_negative(norm, "norm"), check.positive(gamma, "gamma"), probability(eta)
-    fixed, unit = flag(norm_fixed, "norm_fixed"), check.positive(unit, "unit")
+    fixed, unit = check.flag(norm_fixed, "norm_fixed"), check.positive(unit, "unit")
     trace = not_negative(trace, "trace")
     u = check.targets(margins, len(margins) if np.ndim(margins) else 0, "margins")
     n = len(u)

@@ -14,7 +14,7 @@ import numpy as np
 
 from kernelrules import check
 from kernelrules import tree as trees
-from kernelrules.bounds.arguments import flag, log_share_of_class, not_negative, probability, require_known
+from kernelrules.bounds.arguments import log_share_of_class, not_negative, probability, require_known
 from kernelrules.results import Bound, Tree
 
 __all__ = ["of_tree", "tree", "tree_labelings"]
@@ -118,7 +118,7 @@ def tree(
     error rate of trees with <= 4 leaves <= 0.2041 (with probability 0.95)
       = 0.1000 on the 10000 points + 0.0864 for the class of functions + 0.0177 for chance
     """
-    eta, fixed = probability(eta), flag(leaves_fixed, "leaves_fixed")
+    eta, fixed = probability(eta), check.flag(leaves_fixed, "leaves_fixed")
     empirical = not_negative(empirical, "empirical")
     if empirical > 1:
         raise ValueError(f"empirical must be an error rate, at most 1, got {empirical!r}")

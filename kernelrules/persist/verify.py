@@ -340,7 +340,7 @@ def _additive(found: Any) -> None:
 
 
 def _table_model(found: Any) -> None:
-    from kernelrules.results.report import require_table_model  # with its class, which knows what it needs
+    from kernelrules.results.table_model import require_table_model  # with its class, which knows what it needs
 
     require_table_model(found)
 

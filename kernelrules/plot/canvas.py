@@ -49,6 +49,8 @@ def axes_for(ax: Any, size: tuple[float, float] = (5.2, 3.9), *, bare: bool = Fa
         return pyplot.subplots(figsize=size, layout="constrained")[1]
     if not isinstance(ax, matplotlib("axes").Axes):
         raise TypeError(f"ax must be an Axes of matplotlib or None, got {type(ax).__name__}")
+    if "top" not in ax.spines or hasattr(ax, "get_zlim"):  # polar ones, maps; three dimensions
+        raise ValueError(f'ax must have two straight axes, got axes of the projection "{ax.name}"')
     return ax
 
 

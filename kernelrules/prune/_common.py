@@ -16,9 +16,26 @@ from scipy.special import entr
 from kernelrules.core import prune as core
 from kernelrules.results import Surrogates, Tree
 
-__all__ = ["LOSSES", "class_counts", "cut", "node_risk", "part", "rebuilt", "require_classes", "require_tree"]
+__all__ = [
+    "IMPURITIES",
+    "LOSSES",
+    "class_counts",
+    "cut",
+    "node_risk",
+    "part",
+    "rebuilt",
+    "require_classes",
+    "require_tree",
+]
 
 LOSSES = {"squared_error": core.Loss.SQUARED, "absolute_error": core.Loss.ABSOLUTE, "poisson": core.Loss.POISSON}
+# Of shares of classes, (n_nodes, n_classes).
+IMPURITIES = {
+    "gini": lambda shares: np.maximum(1 - np.square(shares).sum(axis=1), 0.0),
+    "entropy": lambda shares: entr(shares).sum(axis=1) / np.log(2.0),
+    "misclassification": lambda shares: 1 - shares.max(axis=1),
+}
+IMPURITIES["gain_ratio"] = IMPURITIES["entropy"]
 _OF_CLASSES = ("zero_one", "gini", "entropy")
 _NEARLY = 1e-9  # shares times weights are whole numbers up to rounding
 
@@ -87,10 +104,8 @@ def node_risk(tree: Tree, loss: str | None) -> tuple[np.ndarray, str]:
     if loss == "zero_one" or (of_classes and loss == "misclassification"):
         counts = class_counts(tree)
         return np.maximum(counts.sum(axis=1) - counts.max(axis=1), 0.0), loss
-    if loss == "gini":
-        return tree.weight * np.maximum(1 - np.square(tree.value).sum(axis=1), 0.0), loss
-    if loss == "entropy":
-        return tree.weight * entr(tree.value).sum(axis=1) / np.log(2.0), loss
+    if loss in ("gini", "entropy"):
+        return tree.weight * IMPURITIES[loss](tree.value), loss
     return tree.weight * tree.impurity, loss
 
 

@@ -115,7 +115,7 @@ def cost_complexity(tree: Tree, alpha: float, *, loss: str | None = None) -> Tre
     >>> from kernelrules import prune, tree
     >>> grown = tree.grow([[0.0], [1.0], [2.0], [3.0], [4.0], [5.0]], [0, 0, 0, 1, 0, 1])
     >>> prune.cost_complexity(grown, 0.1)
-    Tree(gini, 2 leaves, depth 1, 1 features)
+    Tree(gini, 2 leaves, depth 1, 1 feature)
     """
     price = check.real(alpha, "alpha")
     if price < 0:

@@ -47,7 +47,7 @@ def to_size(tree: Tree, n_leaves: int, loss: str | None = None) -> Tree:
     >>> from kernelrules import prune, tree
     >>> grown = tree.grow([[0.0], [1.0], [2.0], [3.0], [4.0], [5.0]], [0, 0, 0, 1, 0, 1])
     >>> prune.to_size(grown, 3)
-    Tree(gini, 3 leaves, depth 2, 1 features)
+    Tree(gini, 3 leaves, depth 2, 1 feature)
     """
     risk, _ = node_risk(require_tree(tree), loss)
     wanted, there = check.whole(n_leaves, "n_leaves", 1), tree.n_leaves
@@ -106,7 +106,7 @@ def snip(tree: Tree, nodes: Any) -> Tree:
     >>> from kernelrules import prune, tree
     >>> grown = tree.grow([[0.0], [1.0], [2.0], [3.0], [4.0], [5.0]], [0, 0, 0, 1, 0, 1])
     >>> prune.snip(grown, grown.right[0])
-    Tree(gini, 2 leaves, depth 1, 1 features)
+    Tree(gini, 2 leaves, depth 1, 1 feature)
     """
     require_tree(tree)
     given = np.asarray(nodes)

@@ -15,22 +15,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.special import entr
 
 from kernelrules import check
 from kernelrules.core import walk
-from kernelrules.prune._common import rebuilt
+from kernelrules.prune._common import IMPURITIES, rebuilt
 from kernelrules.results import Tree
 from kernelrules.tree.columns import filled, read_with_missing
 
 __all__ = ["raised"]
-
-_IMPURITIES = {
-    "gini": lambda shares: 1 - np.square(shares).sum(axis=1),
-    "entropy": lambda shares: entr(shares).sum(axis=1) / np.log(2.0),
-    "misclassification": lambda shares: 1 - shares.max(axis=1),
-}
-_IMPURITIES["gain_ratio"] = _IMPURITIES["entropy"]
 
 
 @dataclass(eq=False)
@@ -71,7 +63,7 @@ def raised(
     Tree
         The pruned tree, with the numbers of rows, values and gains of its new nodes.
     """
-    if tree.criterion not in _IMPURITIES:
+    if tree.criterion not in IMPURITIES:
         raise ValueError(f"raising needs the impurities of new nodes, and {tree.criterion} is not known by name")
     rows = _Rows(tree, expected, X, y, sample_weight)
     root = rows.grown()
@@ -199,7 +191,7 @@ def _finished(tree: Tree, root: _Node, rows: _Rows) -> Tree:
     counts = np.array([node.counts for node in order])
     weight = counts.sum(axis=1)
     value = counts / weight[:, None]
-    impurity = _IMPURITIES[tree.criterion](value)
+    impurity = IMPURITIES[tree.criterion](value)
     loss, inner = weight * impurity, left >= 0
     gain = np.where(inner, (loss - loss[left] - loss[right]) / weight[0], 0.0)
     n_samples = np.array([len(node.rows) for node in order]).astype(tree.n_samples.dtype)

@@ -2,7 +2,7 @@
 
 reading.py   a CSV file as columns, types guessed          table.py     the problem that it poses
 coding.py    columns as what learners read                 models.py    the four learners
-study.py     their held-out predictions and scores         progress.py  what a person who waits sees
+study.py     their held-out predictions and scores         bars.py      what a person who waits sees
 page.py      the page; sections.py: what it says of each learner; html.py, style.py
 charts.py    its charts; tree_picture.py; svg.py
 """

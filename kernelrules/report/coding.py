@@ -8,12 +8,14 @@ svm, ridge     (x - mean) / standard deviation, 0 where missing; a 0/1 column fo
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from kernelrules.report.reading import Column, DataError, Sheet, as_categories, as_numbers
+from kernelrules.results.show import counted
 
 __all__ = ["MOST_DUMMIES", "Coding", "coded_sheet", "design", "design_names", "learn_coding", "mean_and_deviation"]
 
@@ -106,10 +108,16 @@ def coded_sheet(sheet: Sheet, model: Any) -> tuple[np.ndarray, list[str]]:
         if levels is None:
             X[:, i], stray = as_numbers(cells)
             if stray:
-                remarks.append(f"“{name}”: {stray.total()} cells such as “{next(iter(stray))}” are no numbers: missing")
+                remarks.append(f"“{name}”: {_no_numbers(stray)}: missing")
         else:
             X[:, i], _ = as_categories(cells, tuple(str(level) for level in levels))
             unknown = int((X[:, i] == -1).sum())
             if unknown:
-                remarks.append(f"“{name}”: {unknown} cells hold categories that the model was not shown")
+                what = counted(unknown, "cell holds a category", "cells hold categories")
+                remarks.append(f"“{name}”: {what} that the model was not shown")
     return X, remarks
+
+
+def _no_numbers(stray: Counter[str]) -> str:
+    example = next(iter(stray))
+    return counted(stray.total(), f"cell, “{example}”, is no number", f"cells such as “{example}” are no numbers")

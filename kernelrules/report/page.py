@@ -24,6 +24,7 @@ from kernelrules.report.study import Score, Study
 from kernelrules.report.style import STYLE
 from kernelrules.report.svg import shortened
 from kernelrules.results.rule_text import number_text
+from kernelrules.results.show import counted
 
 __all__ = ["render"]
 
@@ -214,7 +215,7 @@ def _columns(study: Study) -> Markup:
         "standard deviation, of the training rows.",
     ]
     head = ["column", "type", "values", "remarks", "missing"]
-    parts = [table(f"{len(columns)} columns, and the target apart", head, map(_column_row, columns), left=4)]
+    parts = [table(f"{counted(len(columns), 'column')}, and the target apart", head, map(_column_row, columns), left=4)]
     if len(columns) > _MOST_COLUMNS:
         parts[0] = details(f"All {len(columns)} columns", parts[0])
         special = [column for column in columns if column.note or column.n_missing][:_MOST_COLUMNS]

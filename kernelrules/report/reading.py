@@ -21,6 +21,8 @@ from pathlib import Path
 
 import numpy as np
 
+from kernelrules.results.show import counted, short
+
 __all__ = ["Column", "DataError", "Sheet", "as_categories", "as_numbers", "guess", "read_sheet"]
 
 _MISSING = frozenset(["", "na", "n/a", "nan", "?", "null", "#n/a", "nat"])  # in lower case
@@ -42,6 +44,8 @@ _OTHER_FILES = {
     b"BZh": "packed with bzip2: unpack it, or use gzip",
     b"\xfd7zXZ": "packed with xz: unpack it, or use gzip",
 }
+# Byte-order marks; that of UTF-32 begins as one of UTF-16 does, so it comes first.
+_WIDE = {32: (b"\xff\xfe\0\0", b"\0\0\xfe\xff"), 16: (b"\xff\xfe", b"\xfe\xff")}
 _PROBED = 1 << 16  # characters by which the delimiter is found
 _STRAY = 0.05  # share of cells of a column of numbers that may be something else
 _FEW = 20  # different values that a column of numbers with strays has at least, and that text may always have
@@ -159,7 +163,7 @@ def read_sheet(path: str | Path, *, header: bool = True) -> Sheet:
             f"the first line of {source} holds numbers, not column names: add a line of names, or use --no-header"
         )
     given = first[1] if header else [f"column {place + 1}" for place in range(len(rows[0][1]))]
-    names = _names(_square(given, rows, source), notes)
+    names = _names(_square(given, rows, source, header=header), notes)
     columns = tuple(
         _ungrouped(list(column), name, delimiter, notes)
         for name, column in zip(names, zip(*(cells for _, cells in rows), strict=True), strict=True)
@@ -193,11 +197,12 @@ def _decoded(raw: bytes, source: str) -> tuple[str, list[str]]:
     for start, what in _OTHER_FILES.items():
         if raw.startswith(start):
             raise DataError(f"{source} is not CSV but {what}")
-    if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
-        try:
-            return raw.decode("utf-16"), ["UTF-16 text"]
-        except UnicodeDecodeError:
-            raise DataError(f"{source} is not a text file: it is no valid UTF-16") from None
+    for bits, marks in _WIDE.items():
+        if raw.startswith(marks):
+            try:
+                return raw.decode(f"utf-{bits}"), [f"UTF-{bits} text"]
+            except UnicodeDecodeError:
+                raise DataError(f"{source} is not a text file: it is no valid UTF-{bits}") from None
     strange = sum(raw[:_PROBED].count(byte) for byte in (*range(9), *range(14, 32), 127))
     if b"\0" in raw or strange > 0.01 * len(raw[:_PROBED]):
         raise DataError(f"{source} is not a text file: it holds bytes that no CSV file has")
@@ -237,7 +242,8 @@ def _delimiter(text: str) -> str:
 def _rows(text: str, delimiter: str, source: str) -> list[tuple[int, list[str]]]:
     """Lines that are not blank: their numbers and cells. A row without a value is one, but at the end of the file.
 
-    Strict reading is what finds a quotation that never ends.
+    In a file of one column a blank line after the first is such a row. Strict reading is what finds a quotation that
+    never ends.
     """
     for strict in (True, False):
         reader = csv.reader(
@@ -253,31 +259,34 @@ def _rows(text: str, delimiter: str, source: str) -> list[tuple[int, list[str]]]
                 raise DataError(f"{source} cannot be read at line {reader.line_num}: {error}") from None
     while rows and not any(rows[-1][1]):  # spreadsheets leave lines of commas at the end
         rows.pop()
-    return [(line, cells) for line, cells in rows if len(cells) > 1 or any(cells)]
+    filled = [(line, cells) for line, cells in rows if any(cells)]
+    if not filled or max(len(cells) for _, cells in filled) > 1:
+        return [(line, cells) for line, cells in rows if len(cells) > 1 or any(cells)]
+    return [(line, cells or [""]) for line, cells in rows if line >= filled[0][0]]
 
 
-def _square(names: list[str], rows: list[tuple[int, list[str]]], source: str) -> list[str]:
+def _square(names: list[str], rows: list[tuple[int, list[str]]], source: str, *, header: bool) -> list[str]:
     """Names for as many columns as all rows have: cells at the end that are empty everywhere go."""
     width = len(names)
     widths = {len(cells) for _, cells in rows}
-    if widths == {width + 1}:
-        if all(not cells[-1] for _, cells in rows):
-            for _, cells in rows:
-                cells.pop()
-        else:
-            names = ["row name", *names]  # as R writes them
+    if widths == {width + 1} and all(not cells[-1] for _, cells in rows):
+        for _, cells in rows:
+            cells.pop()
         return names
+    if widths == {width + 1} and width > 1:
+        return ["row name", *names]  # as R writes them
+    if header and width == 1 and max(widths) > 1:
+        raise DataError(
+            f"the first line of {source} is “{short(names[0])}” and others have {counted(max(widths), 'cell')}: is "
+            "it a title or a comment? Column names must come first, one for each column"
+        )
     for line, cells in rows:
         if len(cells) != width:
             raise DataError(
-                f"line {line} of {source} has {_counted(len(cells), 'cell')} but there are "
-                f"{_counted(width, 'column name')}; is a quotation mark missing there or before?"
+                f"line {line} of {source} has {counted(len(cells), 'cell')} but there are "
+                f"{counted(width, 'column name')}; is a quotation mark missing there or before?"
             )
     return names
-
-
-def _counted(n: int, what: str) -> str:
-    return f"{n} {what}" if n == 1 else f"{n} {what}s"
 
 
 def _names(given: list[str], notes: list[str]) -> tuple[str, ...]:
@@ -412,7 +421,7 @@ def _number_column(name: str, values: np.ndarray, n_different: int, stray: Count
     note, used = "", True
     if stray:
         shown = ", ".join(f"“{cell}”" for cell in list(stray)[:3]) + (", …" if len(stray) > 3 else "")
-        note = f"{_counted(stray.total(), 'cell')} not a number, taken as missing: {shown}"
+        note = f"{counted(stray.total(), 'cell')} not a number, taken as missing: {shown}"
     if n_different == 1:
         note, used = _constant(f"{values[~np.isnan(values)][0]:g}", n_missing)
     elif n_missing == 0 and len(values) > _FEW and _ROW_NUMBER.fullmatch(name) and (np.diff(values) == 1).all():

@@ -19,6 +19,7 @@ from kernelrules.report.table import Problem
 from kernelrules.report.tree_picture import draw_tree
 from kernelrules.results import Bound, RuleList
 from kernelrules.results.rule_text import condition_texts, prediction_text
+from kernelrules.results.show import counted
 
 __all__ = ["describe"]
 
@@ -118,8 +119,8 @@ def _rules(study: Study, fitted: Fitted) -> Markup:
         "The rules",
         paragraph(f"{how} The first rule that holds answers.{more}"),
         table(
-            f"{count} with {found.n_conditions} conditions. Support: share of the rows that come to the rule. "
-            + ("Confidence: share of these that have the class." if is_classes else ""),
+            f"{count} with {counted(found.n_conditions, 'condition')}. Support: share of the rows that come "
+            "to the rule. " + ("Confidence: share of these that have the class." if is_classes else ""),
             head,
             rows + rest,
             left=3,
@@ -197,10 +198,10 @@ def _bounds(problem: Problem, fitted: Fitted, n_threads: int) -> list[Markup]:
     if len(model.classes) == 2:
         costs = [cost for cost in _SOFTER if cost < model.C and len(y) <= TUNING_ROWS]
         softer = {f"C = {cost:g}": svm.svc(Z, y, C=cost, kernel=model.kernel, n_threads=n_threads) for cost in costs}
-        found = {name: bounds.of_model(one, Z, y) for name, one in softer.items()}
-        found[f"C = {model.C:g}, the choice"] = bounds.of_model(model, Z, y)
+        found = {name: bounds.of_model(one, Z, y, n_threads=n_threads) for name, one in softer.items()}
+        found[f"C = {model.C:g}, the choice"] = bounds.of_model(model, Z, y, n_threads=n_threads)
     else:
-        found = _machine_bounds(model, Z, y)
+        found = _machine_bounds(model, Z, y, n_threads)
     shown = list(found.items())[:_MOST_MACHINES]
     rows = [
         [
@@ -215,12 +216,12 @@ def _bounds(problem: Problem, fitted: Fitted, n_threads: int) -> list[Markup]:
     return [heading, words, table(f"Margin bound{each}{more}", head, rows)]
 
 
-def _machine_bounds(model: Any, Z: np.ndarray, y: np.ndarray) -> dict[str, Bound]:
+def _machine_bounds(model: Any, Z: np.ndarray, y: np.ndarray, n_threads: int | None = None) -> dict[str, Bound]:
     """A bound for each machine of several classes, on the rows that it tells apart.
 
     The intercept is the weight of one more feature that is 1: with k(x, x) = 1 the trace is 2 a row.
     """
-    values, widths = svm.decision(model, Z), np.atleast_1d(svm.margin(model))
+    values, widths = svm.decision(model, Z, n_threads=n_threads), np.atleast_1d(svm.margin(model))
     k = len(model.classes)
     if model.multiclass == "ovr":
         sides = [(f"{label} or not", [label], None) for label in model.classes]

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from kernelrules import parallel, selection
+from kernelrules.report.bars import Silent
 from kernelrules.report.models import LEARNERS, Fitted, Settings, predict
-from kernelrules.report.progress import Silent
 from kernelrules.report.table import Problem
 
 __all__ = ["Outcome", "Score", "Study", "run_study"]
@@ -127,7 +127,7 @@ def run_study(
     n_threads : int, optional
         Default: one for up to 5000 rows, for more the cores that the process may use. Results do not depend on it.
     progress : optional
-        Told what is going on, as in `progress.py`.
+        Told what is going on, as in `bars.py`.
 
     Returns
     -------
@@ -242,10 +242,10 @@ def _mean(numbers: np.ndarray) -> tuple[float, float]:
 
 
 def _balanced(problem: Problem, loss: np.ndarray) -> tuple[float, float]:
-    """Mean over the classes of the share of their rows that was found, and its standard error."""
-    found, squares = [], 0.0
-    for label in problem.classes:
-        right = 1 - loss[problem.y == label]
-        found.append(float(right.mean()))
-        squares += float(right.var()) / len(right)
-    return float(np.mean(found)), float(np.sqrt(squares) / len(found))
+    """Mean over the classes of the share of their rows that was found, and its standard error.
+
+    Classes have at least two rows (`pose` sees to it), each an own sample: the variances of their means add up.
+    """
+    found = [_mean(1 - loss[problem.y == label]) for label in problem.classes]
+    shares, errors = np.array(found).T
+    return float(shares.mean()), float(np.sqrt(np.square(errors).sum()) / len(found))

@@ -11,6 +11,7 @@ import numpy as np
 from kernelrules import datasets
 from kernelrules.report.reading import Column, DataError, Sheet, as_categories, as_numbers, guess
 from kernelrules.results.rule_text import number_text
+from kernelrules.results.show import counted
 
 __all__ = ["Problem", "pose", "spambase"]
 
@@ -191,7 +192,7 @@ def _targets(numbers: np.ndarray, name: str, text: str | None, notes: list[str])
     if len(y) and not _SMALLEST < np.abs(y).max() < _LARGEST:
         raise DataError(f"the target “{name}” goes up to {np.abs(y).max():g}: take other units")
     if not known.all():
-        notes.append(f"{int((~known).sum())} rows without a number for a target left out")
+        notes.append(f"{counted(int((~known).sum()), 'row')} without a number for a target left out")
     return y, None, known
 
 
@@ -220,7 +221,7 @@ def _labels(cells: list[str], name: str, fewest: int, notes: list[str]) -> tuple
     codes, levels = as_categories(cells)
     known = ~np.isnan(codes)
     if not known.all():
-        notes.append(f"{int((~known).sum())} rows without a target left out")
+        notes.append(f"{counted(int((~known).sum()), 'row')} without a target left out")
     counts = np.bincount(codes[known].astype(np.intp), minlength=len(levels))
     if len(levels) > max(2, known.sum() / 2):
         raise DataError(
@@ -228,7 +229,9 @@ def _labels(cells: list[str], name: str, fewest: int, notes: list[str]) -> tuple
         )
     for code in np.flatnonzero(counts < fewest):
         if len(levels) > 1:
-            notes.append(f"class “{levels[code]}” has only {counts[code]} rows, which are left out")
+            notes.append(
+                f"class “{levels[code]}” has only {counted(counts[code], 'row, which is', 'rows, which are')} left out"
+            )
             known &= codes != code
     kept = np.flatnonzero(counts >= fewest)
     if known.any() and len(kept) == 1:

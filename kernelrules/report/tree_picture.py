@@ -98,7 +98,8 @@ def _branches(drawing: Drawing, node: _Node, tree: Tree) -> None:
 def _boxes(drawing: Drawing, node: _Node, words: NamedTree) -> None:
     tree, number = words.tree, node.number
     is_split = bool(tree.left[number] >= 0)
-    rows = f"{number_text(float(tree.n_samples[number]), digits=5)} rows"
+    n = float(tree.n_samples[number])
+    rows = f"{number_text(n, digits=5)} {'row' if n == 1 else 'rows'}"
     centre = node.x + _WIDTH / 2
     if node.children:
         asked = words.asks(number)

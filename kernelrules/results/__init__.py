@@ -1,8 +1,8 @@
 """What fits return: frozen dataclasses of arrays. Everything after a fit is a function of one of these.
 
-One file a family: additive.py, certificate.py, bounds.py, erm.py, graph.py, prune.py, report.py, ridge.py, rules.py,
-svm.py, tree.py. show.py has how they look: a short `repr`, a table in notebooks; rule_text.py and tree_text.py rules
-and nodes in words.
+One file a family: additive.py, certificate.py, bounds.py, erm.py, graph.py, prune.py, ridge.py, rules.py, svm.py,
+table_model.py, tree.py. show.py has how they look: a short `repr`, a table in notebooks; rule_text.py and tree_text.py
+rules and nodes in words.
 """
 
 from kernelrules.results.additive import AdditiveRules, LinearTerm
@@ -11,10 +11,10 @@ from kernelrules.results.certificate import Certificate
 from kernelrules.results.erm import ErmFit
 from kernelrules.results.graph import GraphFit
 from kernelrules.results.prune import PruneCV, PrunePath
-from kernelrules.results.report import TableModel
 from kernelrules.results.ridge import FeatureRidge, Posterior, RidgeFit, RidgePath
 from kernelrules.results.rules import Condition, Coverage, Rule, RuleList
 from kernelrules.results.svm import CalibratedSVM, Slacks, SVMModel, TuneResult
+from kernelrules.results.table_model import TableModel
 from kernelrules.results.tree import Surrogates, Tree
 
 __all__ = [

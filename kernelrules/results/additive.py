@@ -12,7 +12,7 @@ import numpy as np
 
 from kernelrules.results.rule_text import condition_texts, number_text
 from kernelrules.results.rules import Rule
-from kernelrules.results.show import Result
+from kernelrules.results.show import Result, counted
 
 __all__ = ["AdditiveRules", "LinearTerm"]
 
@@ -194,7 +194,7 @@ class AdditiveRules(Result):
 
     def _says(self) -> list[str]:
         lam = number_text(self.lams[self.chosen], digits=3)
-        return [self.loss, f"{len(self)} terms at lam {lam}", f"{self.n_features} features"]
+        return [self.loss, f"{counted(len(self), 'term')} at lam {lam}", counted(self.n_features, "feature")]
 
 
 def _signed(weight: float) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kernelrules.results.show import Result, some_of, table
+from kernelrules.results.show import Result, counted, some_of, table
 from kernelrules.results.tree import Tree
 
 __all__ = ["PruneCV", "PrunePath"]
@@ -42,7 +42,7 @@ class PrunePath(Result):
     loss: str
 
     def _says(self) -> list[str]:
-        return [self.loss, f"{len(self.alphas)} trees", f"{self.n_leaves[0]} to 1 leaves"]
+        return [self.loss, counted(len(self.alphas), "tree"), f"{self.n_leaves[0]} to 1 leaves"]
 
     def _body(self) -> str:
         rows = [(self.n_leaves[k], self.alphas[k], self.risk[k]) for k in some_of(len(self.alphas))]

@@ -184,8 +184,8 @@ class RuleList(Result):
 
     def _says(self) -> list[str]:
         kind = "ordered" if self.ordered else "disjoint"
-        sizes = f"{self.n_conditions} conditions", f"{self.n_features} features"
-        return [f"{len(self.rules)} {kind} rules", *sizes]
+        sizes = counted(self.n_conditions, "condition"), counted(self.n_features, "feature")
+        return [counted(len(self.rules), f"{kind} rule"), *sizes]
 
     def _body(self) -> str:
         rows = []

@@ -156,7 +156,8 @@ class Tree(Result):
         return levels[self.subset_left[start : start + len(levels)] == 1]
 
     def _says(self) -> list[str]:
-        return [self.criterion, f"{self.n_leaves} leaves", f"depth {self.depth}", f"{self.n_features} features"]
+        return [self.criterion, counted(self.n_leaves, "leaf", "leaves"), f"depth {self.depth}",
+                counted(self.n_features, "feature")]  # fmt: skip
 
     def _body(self) -> str:
         return tree_list(self)

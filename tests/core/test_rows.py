@@ -5,6 +5,7 @@ import gc
 
 import numpy as np
 import pytest
+from _svm import make_machine
 from hypothesis import given
 from hypothesis import strategies as st
 from oracles import gram as gram_oracle
@@ -43,12 +44,6 @@ def symmetric(rng, n, dtype=np.float64):
 def make_kernel_matrix(n, seed=0, gamma=0.5):
     X = np.random.default_rng(seed).normal(size=(n, 3))
     return X, np.exp(-gamma * ((X[:, None] - X) ** 2).sum(axis=2))
-
-
-def make_machine(dual):
-    """From the start of the dual, with the gradient there."""
-    a = dual.start.copy()
-    return smo.Machine(dual.segments, dual.lower, dual.upper, a, dual.gradient(a), dual.kink)
 
 
 def supplier_of(K, asked=None):

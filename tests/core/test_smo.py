@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from _svm import make_machine
 from hypothesis import given
 from hypothesis import strategies as st
 from oracles import solver as oracle
@@ -45,11 +46,6 @@ def make_store(source, X, n_slots=8, n_threads=1):
             return rows.supplied_rows(supply, np.ones(len(X)), n_slots), K
     x = check.matrix(sparse.csr_array(X)) if source == "sparse products" else X
     return rows.linear_products(x, np.diagonal(K).copy(), n_threads), K
-
-
-def make_machine(dual):
-    a = dual.start.copy()
-    return smo.Machine(dual.segments, dual.lower, dual.upper, a, dual.gradient(a), dual.kink)
 
 
 def state(machine):

@@ -1,67 +1,32 @@
-"""Checks of what users pass in: the one place that coerces, and that refuses.
+"""Two-dimensional data: arrays, data frames and sparse matrices as one of the two forms that the compiled core reads.
 
-Arrays, data frames and sparse matrices become one of two plain forms that the compiled core reads: an ndarray of
-float32 or float64 whose rows have no gaps, or a `Csr`. Everything that can be refused is refused here, with the
-argument's name, what was wrong and where.
+An ndarray of float32 or float64 whose rows have no gaps, or a `Csr`; finite, or refused with the place.
 """
 
 from __future__ import annotations
 
-import math
-import numbers
-import os
-import sys
-import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from kernelrules.check.scalars import DtypeError
 from kernelrules.core.finite import magnitude
 
 __all__ = [
     "Csr",
-    "DtypeError",
-    "WeightWarning",
-    "class_factors",
-    "counted_weights",
     "fewer_columns",
-    "fits_memory",
     "float_type",
-    "free_memory",
-    "generator",
     "in_order",
-    "labels",
     "matrix",
-    "names",
     "output",
     "pair",
-    "positive",
-    "real",
     "sparse_rows",
     "sums_fit",
-    "targets",
-    "weights",
-    "whole",
 ]
 
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
-_CLOSE_LABELS = 1 << 12  # numbers between the lowest and the highest that are counted one by one
-_SHARE_OF_ROWS = 0.1  # of the number of rows: weights that sum to less hardly count rows
-_ALWAYS_FITS = 1 << 26  # bytes; below this nobody needs to ask the system how much is free
-
-
-class DtypeError(TypeError, ValueError):
-    """Data of a type that cannot be computed with: objects, strings, complex numbers.
-
-    A TypeError by nature; also a ValueError, which is what NumPy and scikit-learn raise for the same data.
-    """
-
-
-class WeightWarning(UserWarning):
-    """Weights count as numbers of rows here, and their sum says that there is next to nothing to learn from."""
 
 
 @dataclass(frozen=True)
@@ -107,84 +72,6 @@ class Csr:
 
     def __len__(self) -> int:
         return self.shape[0]
-
-
-def level_of_caller() -> int:
-    """The `stacklevel` by which a warning names the line outside of this package that led to it."""
-    frame, level = sys._getframe(1), 1
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] == "kernelrules":
-        frame, level = frame.f_back, level + 1
-    return level
-
-
-# ---- numbers ----------------------------------------------------------------------------------------------------
-
-
-def shown(value: Any) -> str:
-    """How an error shows a value: 3 where NumPy would say np.int64(3)."""
-    return repr(value.item() if isinstance(value, np.generic) else value)
-
-
-def real(value: Any, name: str) -> float:
-    """A finite real number as a float."""
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (numbers.Real, np.floating, np.integer)):
-        raise TypeError(f"{name} must be a number, got {value!r}")
-    try:
-        number = float(value)
-    except OverflowError:
-        number = math.inf
-    if not math.isfinite(number):
-        raise ValueError(f"{name} must be finite and fit float64, got {shown(value)}")
-    return number
-
-
-def flag(value: Any, name: str) -> bool:
-    """True or False; nothing else that counts as one of them."""
-    if not isinstance(value, (bool, np.bool_)):
-        raise TypeError(f"{name} must be True or False, got {value!r}")
-    return bool(value)
-
-
-def positive(value: Any, name: str) -> float:
-    """A finite number above zero as a float."""
-    number = real(value, name)
-    if number <= 0:
-        raise ValueError(f"{name} must be greater than 0, got {shown(value)}")
-    return number
-
-
-def whole(value: Any, name: str, least: int) -> int:
-    """A whole number, at least `least`, as an int; 3.0 passes for 3."""
-    number = real(value, name)
-    if number != int(number):
-        raise ValueError(f"{name} must be a whole number, got {shown(value)}")
-    if number < least:
-        raise ValueError(f"{name} must be at least {least}, got {shown(value)}")
-    return int(number)
-
-
-def generator(rng: Any) -> np.random.Generator:
-    """A Generator from a Generator, a seed or None (fresh entropy)."""
-    try:
-        return np.random.default_rng(rng)
-    except (TypeError, ValueError) as error:
-        raise type(error)(f"rng must be a numpy.random.Generator, a seed or None: {error}") from None
-
-
-def names(given: Any, n: int, name: str, of_what: str) -> tuple[str, ...]:
-    """So many names, of columns or classes, as a tuple of strings."""
-    if isinstance(given, str) or not isinstance(given, (Sequence, np.ndarray)):
-        raise TypeError(f"{name} must be a sequence of strings, got {given!r}")
-    listed = tuple(str(entry) for entry in given)
-    wrong = [entry for entry in given if not isinstance(entry, str)]
-    if wrong:
-        raise TypeError(f"{name} must hold strings, got {wrong[0]!r}")
-    if len(listed) != n:
-        raise ValueError(f"{name} has {len(listed)} entries but there are {n} {of_what}")
-    return listed
-
-
-# ---- data -------------------------------------------------------------------------------------------------------
 
 
 def float_type(dtype: Any, *inputs: Any) -> np.dtype:
@@ -297,52 +184,6 @@ def _overlap(a: np.ndarray, b: np.ndarray) -> bool:
         return True
 
 
-def fits_memory(shape: tuple[int, ...], dtype: Any, what: str) -> None:
-    """Raise MemoryError, with the size, for an array larger than the memory that is free."""
-    n_bytes = math.prod(shape) * np.dtype(dtype).itemsize
-    if n_bytes <= _ALWAYS_FITS:
-        return
-    free = free_memory()
-    if n_bytes > free:
-        size = " × ".join(str(n) for n in shape)
-        raise MemoryError(
-            f"{what} ({size} {np.dtype(dtype)}) would take {_gigabytes(n_bytes)}; {_gigabytes(free)} are free"
-        )
-
-
-def free_memory() -> int:
-    """Bytes that this process can still get: what the system has available, within its control group's limit."""
-    free = _available_on_machine()
-    for limit, used in (
-        ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
-        ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),
-    ):
-        try:
-            with open(limit) as at_most, open(used) as now:
-                free = min(free, int(at_most.read()) - int(now.read()))
-        except (OSError, ValueError):
-            continue  # no such group, or "max": no limit
-    return max(free, 0)
-
-
-def _available_on_machine() -> int:
-    try:
-        with open("/proc/meminfo") as lines:
-            for line in lines:
-                if line.startswith("MemAvailable:"):
-                    return int(line.split()[1]) * 1024
-    except OSError:
-        pass
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, ValueError, OSError):
-        return 1 << 62  # unknown: let the allocation itself decide
-
-
-def _gigabytes(n_bytes: int) -> str:
-    return f"{n_bytes / 1e9:.2f} GB"
-
-
 def _is_same_array(X: Any, Z: Any) -> bool:
     """Whether two arrays are views of the very same numbers."""
     if not (isinstance(X, np.ndarray) and isinstance(Z, np.ndarray)):
@@ -412,155 +253,6 @@ def _refuse(value: Any, name: str, dtype: np.dtype, row: int, column: int) -> No
     if np.isfinite(value):
         raise ValueError(f"{name} does not fit {dtype} {place}: {value!r}")
     raise ValueError(f"{name} holds {value} {place}")
-
-
-# ---- one value a row --------------------------------------------------------------------------------------------
-
-
-def _column(values: Any, name: str, n: int) -> np.ndarray:
-    """One-dimensional, with n entries."""
-    if np.ma.is_masked(values):
-        raise ValueError(
-            f"{name} has masked entries, first at position {int(np.flatnonzero(np.ma.getmaskarray(values))[0])}"
-        )
-    array = np.asarray(values.to_numpy() if hasattr(values, "to_numpy") else values)
-    if array.ndim != 1:
-        raise ValueError(f"{name} must be one-dimensional, got shape {array.shape}")
-    if len(array) != n:
-        raise ValueError(f"{name} has {len(array)} entries but X has {n} rows")
-    return array
-
-
-def labels(y: Any, n: int, name: str = "y") -> tuple[np.ndarray, np.ndarray]:
-    """The classes in ascending order, and for each row the number of its class.
-
-    Parameters
-    ----------
-    y : array (n,)
-        Labels of any kind that can be ordered: strings, whole numbers, booleans.
-    n : int
-        How many there have to be.
-    name : str
-        What to call it in an error.
-
-    Returns
-    -------
-    classes, codes : ndarray
-        classes[codes] is y.
-
-    Examples
-    --------
-    >>> labels(["no", "yes", "no"], 3)
-    (array(['no', 'yes'], dtype='<U3'), array([0, 1, 0]))
-    """
-    array = _column(y, name, n)
-    if array.dtype.kind == "f":
-        bad = np.flatnonzero(~np.isfinite(array))
-        if len(bad):
-            raise ValueError(f"{name} holds {array[bad[0]]} at position {bad[0]}")
-    elif array.dtype.kind == "O":
-        missing = [i for i, label in enumerate(array) if label is None or label != label]
-        if missing:
-            raise ValueError(f"{name} holds {array[missing[0]]} at position {missing[0]}")
-    elif array.dtype.kind not in "iubUSmM":
-        raise DtypeError(f"{name} must hold labels, got dtype {array.dtype}")
-    if array.dtype.kind in "iub" and len(array):
-        lowest, highest = int(array.min()), int(array.max())
-        if highest - lowest < _CLOSE_LABELS and highest < 1 << 62:
-            return _close_labels(array, lowest, highest)
-    try:
-        return np.unique(array, return_inverse=True)
-    except TypeError as error:
-        raise DtypeError(f"{name} holds labels that cannot be ordered: {error}") from None
-
-
-def _close_labels(array: np.ndarray, lowest: int, highest: int) -> tuple[np.ndarray, np.ndarray]:
-    """Labels that are close whole numbers, by counting: sorting a million of them takes longer than a tree."""
-    offsets = np.subtract(array, lowest, dtype=np.int64, casting="unsafe")
-    present = np.bincount(offsets, minlength=highest - lowest + 1) > 0
-    number = np.cumsum(present) - 1
-    classes = (np.flatnonzero(present) + lowest).astype(array.dtype)
-    return classes, number[offsets]
-
-
-def targets(y: Any, n: int, name: str = "y") -> np.ndarray:
-    """Finite numbers, one a row, in float64."""
-    array = _column(y, name, n)
-    if array.dtype.kind not in "fiub":
-        raise DtypeError(f"{name} must hold real numbers, got dtype {array.dtype}")
-    numbers = in_order(array, np.float64)
-    bad = np.flatnonzero(~np.isfinite(numbers))
-    if len(bad):
-        raise ValueError(f"{name} holds {numbers[bad[0]]} at position {bad[0]}")
-    return numbers
-
-
-def weights(sample_weight: Any, n: int, name: str = "sample_weight") -> np.ndarray:
-    """Weights at least 0 and not all 0; None means 1 for every row."""
-    if sample_weight is None:
-        return np.ones(n)
-    array = targets(sample_weight, n, name)
-    bad = np.flatnonzero(array < 0)
-    if len(bad):
-        raise ValueError(f"{name} must not be negative, got {array[bad[0]]} at position {bad[0]}")
-    if n and not array.any():
-        raise ValueError(f"{name} is zero for every row")
-    with np.errstate(over="ignore"):
-        if not math.isfinite(array.sum()):
-            raise ValueError(f"{name} is too large: its sum overflows float64")
-    return array
-
-
-def counted_weights(total: float, n_rows: float) -> None:
-    """Warn where weights that count as numbers of rows sum to far less than the rows are: shares, most likely."""
-    if total < _SHARE_OF_ROWS * n_rows:
-        warnings.warn(
-            f"weights count as numbers of rows here, and those of {n_rows:.10g} rows sum to {total:.3g} only: multiply "
-            "them, so that they sum to the number of rows",
-            WeightWarning,
-            stacklevel=level_of_caller(),
-        )
-
-
-def class_factors(class_weight: Any, classes: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Factors of the classes' weights.
-
-    Parameters
-    ----------
-    class_weight : dict, "balanced" or None
-        Factors by class, 1 for those that are not named; "balanced" is n / (n_classes · count).
-    classes : ndarray (n_classes,)
-        In ascending order.
-    counts : ndarray (n_classes,)
-        Their rows.
-
-    Returns
-    -------
-    ndarray (n_classes,)
-        All greater than 0.
-
-    Examples
-    --------
-    >>> class_factors({"b": 3.0}, np.array(["a", "b"]), np.array([5, 5]))
-    array([1., 3.])
-    """
-    if class_weight is None:
-        return np.ones(len(classes))
-    if isinstance(class_weight, str):
-        if class_weight != "balanced":
-            raise ValueError(f'class_weight must be "balanced", a dict or None, got {class_weight!r}')
-        return counts.sum() / (len(classes) * counts)
-    try:
-        items = dict(class_weight).items()
-    except (TypeError, ValueError):
-        raise TypeError(f'class_weight must be "balanced", a dict or None, got {class_weight!r}') from None
-    factors = np.ones(len(classes))
-    for label, factor in items:
-        place = np.flatnonzero(classes == label)
-        if len(place) != 1:
-            raise ValueError(f"class_weight names {label!r}, which y does not hold")
-        factors[place[0]] = positive(factor, f"class_weight[{label!r}]")
-    return factors
 
 
 # ---- sparse data ------------------------------------------------------------------------------------------------

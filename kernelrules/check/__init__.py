@@ -1,0 +1,64 @@
+"""Checks of what users pass in: the one place that coerces, and that refuses.
+
+Arrays, data frames and sparse matrices become one of two plain forms that the compiled core reads: an ndarray of
+float32 or float64 whose rows have no gaps, or a `Csr`. Everything that can be refused is refused here, with the
+argument's name, what was wrong and where.
+
+scalars.py   single values                by_row.py   labels, targets, weights
+matrices.py  two-dimensional data          memory.py   what would not fit
+"""
+
+from kernelrules.check.by_row import class_factors, counted_weights, labels, targets, weights
+from kernelrules.check.matrices import (
+    Csr,
+    fewer_columns,
+    float_type,
+    in_order,
+    matrix,
+    output,
+    pair,
+    sparse_rows,
+    sums_fit,
+)
+from kernelrules.check.memory import fits_memory, free_memory
+from kernelrules.check.scalars import (
+    DtypeError,
+    WeightWarning,
+    flag,
+    generator,
+    level_of_caller,
+    names,
+    positive,
+    real,
+    shown,
+    whole,
+)
+
+__all__ = [
+    "Csr",
+    "DtypeError",
+    "WeightWarning",
+    "class_factors",
+    "counted_weights",
+    "fewer_columns",
+    "fits_memory",
+    "flag",
+    "float_type",
+    "free_memory",
+    "generator",
+    "in_order",
+    "labels",
+    "level_of_caller",
+    "matrix",
+    "names",
+    "output",
+    "pair",
+    "positive",
+    "real",
+    "shown",
+    "sparse_rows",
+    "sums_fit",
+    "targets",
+    "weights",
+    "whole",
+]
