@@ -3,6 +3,7 @@
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 HEAD_START = 0.4  # seconds that one computes before the signal
@@ -45,10 +46,15 @@ def seconds_of_all(prepare, cases, head_start=HEAD_START):
     told, left = {}, dict(cases)
     for _ in range(TRIES):
         code = f"CASES = {left!r}\n{prepare}{LOOP}"
-        with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as process:
+        with (
+            tempfile.TemporaryFile("w+") as errors,
+            subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=errors, text=True) as process,
+        ):
             for name in left:
                 said, seconds = _interrupted(process, head_start)
-                assert said in ("interrupted", "finished"), f"in {name} the child said {said!r}, and {process.poll()=}"
+                if said not in ("interrupted", "finished"):
+                    errors.seek(0)
+                    raise AssertionError(f"in {name} the child said {said!r}, {process.poll()=}, and {errors.read()!r}")
                 seconds = seconds if said == "interrupted" else None
                 before = told.get(name)
                 told[name] = seconds if before is None or seconds is None else min(before, seconds)
