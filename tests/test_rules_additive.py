@@ -226,6 +226,21 @@ def test_wrong_answers_as_errors():
     assert model.error[0] <= 1 - majority + 0.1
 
 
+@pytest.mark.parametrize("folds", [None, 3])
+def test_a_first_lam_that_needs_more_than_max_rules_is_refused(folds):
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    with pytest.raises(ValueError, match="more than max_rules = 1 terms"):
+        rules.additive(X, X[:, 0] + X[:, 1] > 0, lams=[1e-6], max_rules=1, folds=folds)
+
+
+def test_units_of_tiny_targets():
+    X = np.random.default_rng(0).normal(size=(80, 2))
+    y = np.sign(X[:, 0]) + 0.1 * X[:, 1]
+    one, tiny = (rules.additive(X, y * unit, loss="squared", rng=0, folds=None) for unit in (1.0, 2.0**-600))
+    assert len(tiny) == len(one) > 0
+    np.testing.assert_array_equal(tiny.coefficients, one.coefficients * 2.0**-600)
+
+
 def test_max_rules_ends_the_path():
     X, y = problem(logistic=False)
     model = fit(X, y, loss="squared", max_rules=4, n_lams=40, ratio=1e-3)

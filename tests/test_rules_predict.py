@@ -26,6 +26,33 @@ def simple(*conditions_and_predictions, default="no", **fields):
     return RuleList(made, default, np.array([1.0, 0.0]), np.array(["no", "yes"]), class_names=("no", "yes"), **given)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("order", ["C", "F", "gaps"])
+@pytest.mark.parametrize("n_columns", [2, 40])
+def test_limits_between_two_floats(monkeypatch, dtype, order, n_columns):
+    """By words, rows are compared in their own type: with the nearest float32 some would pass that do not."""
+    monkeypatch.setattr(matching, "_NODES_A_RULE", -1)
+    limits = [0.1, 1 / 3, 1e-300, -1e300, 16777217.0, np.nextafter(0.5, 1)]
+    near = [np.float32(x) for x in limits if abs(x) < 1e30]
+    values = np.array(
+        [v for x in near for v in (np.nextafter(x, np.float32(-np.inf)), x, np.nextafter(x, np.float32(np.inf)))]
+    )
+    rng = np.random.default_rng(0)
+    X = rng.choice(np.concatenate([values, [np.nan, 0.0, 3e38]]), size=(200, n_columns)).astype(dtype)
+    wide = np.zeros((200, 2 * n_columns), dtype=dtype)
+    wide[:, ::2] = X
+    given = {"C": X, "F": np.asfortranarray(X), "gaps": wide[:, ::2]}[order]
+    rows = [
+        ([Condition(0, low=a, high=np.inf), Condition(1, low=-np.inf, high=b)], "yes") for a in limits for b in limits
+    ]
+    shape = {"levels": (None,) * n_columns, "n_features": n_columns, "feature_names": tuple(map(str, range(n_columns)))}
+    listed = simple(*((*c, p) for c, p in rows), **shape)
+    assert matching.matcher_of(listed).nodes is None
+    x, z = X[:, 0].astype(float), X[:, 1].astype(float)
+    wanted = np.any([(x > a) & (z <= b) for a in limits for b in limits], axis=0)
+    np.testing.assert_array_equal(rules.predict(listed, given), np.where(wanted, "yes", "no"))
+
+
 # ---- as the tree ------------------------------------------------------------------------------------------------
 
 

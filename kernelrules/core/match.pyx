@@ -13,6 +13,7 @@ from libc.string cimport memcpy, memset
 
 from kernelrules.core.gram cimport better_step
 from kernelrules.core.machine cimport simd_level
+from kernelrules.core.simd cimport pick, transpose
 from kernelrules.core.types cimport real_t
 
 from time import perf_counter
@@ -24,13 +25,15 @@ cdef extern from "fetch.h" nogil:
     void kr_fetch_rows(const char *rows, Py_ssize_t n_rows, Py_ssize_t row_step) noexcept
 
 cdef extern from "words.h" nogil:
-    uint64_t kr_word(int level, const double *values, double low, double high, int missing) noexcept
+    uint64_t kr_word_d(int level, const double *values, double low, double high, int missing) noexcept
+    uint64_t kr_word_f(int level, const float *values, double low, double high, int missing) noexcept
     int kr_lowest(uint64_t word) noexcept
 
 cdef enum:
     WORD = 64           # rows of a word, and of one task
     AHEAD = 32          # rows that are fetched before their turn
     STRIDE = 72         # from one column of a task to the next: powers of two lead all to the same places in caches
+    FEW_USED = 6        # of so many columns one that is tested: rows are turned as they are
     TASKS = 8           # that a thread takes at a time
     CHUNK = 256         # words that are combined at a time
     RULES = 256         # that are counted between two looks at signals
@@ -134,51 +137,80 @@ cdef int64_t first_rule(const Test *tests, const int64_t *group_start, const int
 # ---- rows as bits -----------------------------------------------------------------------------------------------
 
 
-cdef void gather(const char *data, Py_ssize_t first, Py_ssize_t n_rows, Py_ssize_t row_step, Py_ssize_t column_step,
-                 const int64_t *columns, Py_ssize_t n_used, double *values, const real_t *example) noexcept nogil:
-    """The columns that are tested, one after the other, of some rows; past the last one NaN."""
-    cdef Py_ssize_t i, j
+cdef struct Source:         # rows as they lie, and the columns of them that are laid side by side
+    const char *data
+    Py_ssize_t n, n_columns, row_step, column_step
+    const int64_t *columns
+    Py_ssize_t n_used
+    bint whole              # all columns, which are those of rows without gaps
+    int level
+
+
+cdef void gather(const Source *rows, Py_ssize_t first, real_t *values) noexcept nogil:
+    """The columns that are tested, one after the other, of WORD rows; past the last one NaN."""
+    cdef Py_ssize_t i, j, n_rows = min(<Py_ssize_t> WORD, rows.n - first)
     for i in range(n_rows):
-        kr_fetch_rows(data + (first + i + AHEAD) * row_step, 1, row_step)
-        for j in range(n_used):
-            values[j * STRIDE + i] = entry(data, first + i, row_step, column_step, columns[j], example)
+        kr_fetch_rows(rows.data + (first + i + AHEAD) * rows.row_step, 1, rows.row_step)
+        if not rows.whole:
+            for j in range(rows.n_used):
+                values[j * STRIDE + i] = (<const real_t *> (rows.data + (first + i) * rows.row_step
+                                                            + rows.columns[j] * rows.column_step))[0]
+    if rows.whole:
+        transpose(pick(rows.level, values), <const real_t *> (rows.data + first * rows.row_step),
+                  rows.row_step // <Py_ssize_t> sizeof(real_t), n_rows, rows.n_columns, values, STRIDE)
     for i in range(n_rows, WORD):
-        for j in range(n_used):
-            values[j * STRIDE + i] = NAN
+        for j in range(rows.n_used):
+            values[j * STRIDE + i] = <real_t> NAN
 
 
-cdef uint64_t word_of(const Test *test, const double *values, int level) noexcept nogil:
+cdef uint64_t word_of(const Test *test, const real_t *values, int level) noexcept nogil:
     """Which of 64 values pass."""
     cdef uint64_t word = 0
     cdef int i
     if test.levels == NULL:
-        return kr_word(level, values, test.low, test.high, test.missing)
+        if real_t is double:
+            return kr_word_d(level, values, test.low, test.high, test.missing)
+        else:
+            return kr_word_f(level, values, test.low, test.high, test.missing)
     for i in range(WORD):
         word |= <uint64_t> passes(test, values[i]) << i
     return word
 
 
 cdef class Used:
-    """The columns that chosen tests are about, and for each of these tests the place of its column among them."""
+    """The columns that chosen tests are about, and for each of these tests the place of its column among them; all
+    columns in their order where that is little more work, as rows are turned into columns faster than picked from."""
 
     cdef int64_t[::1] place, columns
-    cdef Py_ssize_t n
+    cdef Source rows
 
-    def __init__(self, Tests tests, const int64_t[::1] chosen):
-        cdef Py_ssize_t e, n = chosen.shape[0]
-        self.place = memoryview(bytearray((n + 1) * sizeof(int64_t))).cast("q")
-        self.columns = memoryview(bytearray((n + 1) * sizeof(int64_t))).cast("q")
-        places = {}
+
+cdef Used used_by(Tests tests, const int64_t[::1] chosen, const real_t[:, :] x):
+    cdef Used used = Used()
+    cdef Source *rows = &used.rows
+    cdef Py_ssize_t e, n = chosen.shape[0], itemsize = sizeof(real_t)
+    used.place = memoryview(bytearray((n + 1) * sizeof(int64_t))).cast("q")
+    used.columns = memoryview(bytearray((n + 1) * sizeof(int64_t))).cast("q")
+    rows.data, rows.n, rows.n_columns = <const char *> &x[0, 0], x.shape[0], x.shape[1]
+    rows.row_step, rows.column_step, rows.level = x.strides[0], x.strides[1], simd_level()
+    places = {}
+    for e in range(n):
+        if not 0 <= chosen[e] < tests.n:
+            raise ValueError(f"there is no test {chosen[e]}")
+        used.place[e] = places.setdefault(tests.tests[chosen[e]].column, len(places))
+        used.columns[used.place[e]] = tests.tests[chosen[e]].column
+    rows.columns, rows.n_used = &used.columns[0], len(places)
+    rows.whole = (x.strides[1] == itemsize and x.strides[0] >= itemsize * x.shape[1]
+                  and x.strides[0] % itemsize == 0 and FEW_USED * rows.n_used >= x.shape[1])
+    if rows.whole:
+        rows.n_used = x.shape[1]
         for e in range(n):
-            if not 0 <= chosen[e] < tests.n:
-                raise ValueError(f"there is no test {chosen[e]}")
-            self.place[e] = places.setdefault(tests.tests[chosen[e]].column, len(places))
-            self.columns[self.place[e]] = tests.tests[chosen[e]].column
-        self.n = len(places)
+            used.place[e] = tests.tests[chosen[e]].column
+    return used
 
 
 cdef void fill_word(const Test *tests, const int64_t *chosen, Py_ssize_t n_chosen, const int64_t *place,
-                    const double *values, uint64_t known, uint64_t *masks, Py_ssize_t n_words,
+                    const real_t *values, uint64_t known, uint64_t *masks, Py_ssize_t n_words,
                     int level) noexcept nogil:
     """One word of the chosen tests; place[e] is the place of a test's column among the values, `known` has the rows."""
     cdef Py_ssize_t e
@@ -195,29 +227,26 @@ def fill_masks(Tests tests, const int64_t[::1] chosen, const real_t[:, :] x, uin
                tick=None):
     """masks[t, i // 64], bit i % 64 = whether row i passes test t, for the chosen t; bits past the last row are 0."""
     cdef Py_ssize_t n = x.shape[0], n_words = masks.shape[1], word, first = 0, last, step = 128 * n_threads
-    cdef Py_ssize_t row_step = x.strides[0], column_step = x.strides[1], n_chosen = chosen.shape[0]
-    cdef Used used = Used(tests, chosen)
-    cdef int level = simd_level()
-    cdef const char *data
-    cdef const real_t *example
-    cdef double *values
+    cdef Py_ssize_t n_chosen = chosen.shape[0], share
+    cdef Used used
+    cdef real_t *values
     if masks.shape[0] != tests.n or n_words != (n + WORD - 1) // WORD or x.shape[1] != tests.n_columns:
         raise ValueError("the shapes of the rows, the tests and the masks do not agree")
     if n == 0 or n_chosen == 0:
         return
-    values = <double *> malloc(n_threads * used.n * STRIDE * sizeof(double))
+    used = used_by(tests, chosen, x)
+    share = used.rows.n_used * STRIDE
+    values = <real_t *> malloc(n_threads * share * sizeof(real_t))
     if values == NULL:
         raise MemoryError("working memory could not be allocated")
-    data, example = <const char *> &x[0, 0], &x[0, 0]
     try:
         while first < n_words:
             last = min(first + step, n_words)
             started = perf_counter()
             for word in prange(first, last, num_threads=n_threads, schedule="dynamic", chunksize=TASKS, nogil=True):
-                gather(data, word * WORD, min(<Py_ssize_t> WORD, n - word * WORD), row_step, column_step,
-                       &used.columns[0], used.n, values + threadid() * used.n * STRIDE, example)
-                fill_word(tests.tests, &chosen[0], n_chosen, &used.place[0], values + threadid() * used.n * STRIDE,
-                          rows_of_word(word, n), &masks[0, word], n_words, level)
+                gather(&used.rows, word * WORD, values + threadid() * share)
+                fill_word(tests.tests, &chosen[0], n_chosen, &used.place[0], values + threadid() * share,
+                          rows_of_word(word, n), &masks[0, word], n_words, used.rows.level)
             first, step = last, better_step(step, perf_counter() - started)
             PyErr_CheckSignals()
             if tick is not None:
@@ -228,24 +257,24 @@ def fill_masks(Tests tests, const int64_t[::1] chosen, const real_t[:, :] x, uin
 
 cdef struct RuleTests:      # borrowed: rule r has the tests ids[start[r]] to ids[start[r + 1] - 1]
     const Test *tests
+    const Source *rows
     const int64_t *place                # of a test's column among those that are used
-    const int64_t *columns
     const int64_t *start
     const int64_t *ids
-    Py_ssize_t n_tests, n_columns, n_rules
-    int level
+    Py_ssize_t n_tests, n_rules
 
 
 cdef Py_ssize_t desk_size(const RuleTests *rules) noexcept nogil:
     """Bytes that a thread writes on: values by column, a word a test, and which tests have theirs."""
-    return (rules.n_columns * STRIDE + rules.n_tests) * 8 + (rules.n_tests + 63) // 64 * 64
+    return (rules.rows.n_used * STRIDE + rules.n_tests) * 8 + (rules.n_tests + 63) // 64 * 64
 
 
-cdef void first_of_word(const RuleTests *rules, char *desk, uint64_t waiting, int64_t *out) noexcept nogil:
+cdef void first_of_word(const RuleTests *rules, char *desk, uint64_t waiting, int64_t *out,
+                        const real_t *example) noexcept nogil:
     """The first rule that holds for each of the waiting rows, or n_rules; their values are on the desk. A test is made
     when the first rule asks for it that some row still needs."""
-    cdef double *values = <double *> desk
-    cdef uint64_t *words = <uint64_t *> (values + rules.n_columns * STRIDE)
+    cdef const real_t *values = <const real_t *> desk
+    cdef uint64_t *words = <uint64_t *> (<double *> desk + rules.rows.n_used * STRIDE)
     cdef unsigned char *made = <unsigned char *> (words + rules.n_tests)
     cdef uint64_t held
     cdef Py_ssize_t r, k, t
@@ -257,7 +286,7 @@ cdef void first_of_word(const RuleTests *rules, char *desk, uint64_t waiting, in
                 t = rules.ids[k]
                 if not made[t]:
                     made[t] = 1
-                    words[t] = word_of(&rules.tests[t], values + rules.place[t] * STRIDE, rules.level)
+                    words[t] = word_of(&rules.tests[t], values + rules.place[t] * STRIDE, rules.rows.level)
                 held &= words[t]
                 if held == 0:
                     break
@@ -274,13 +303,12 @@ def first_rules_by_words(Tests tests, const int64_t[::1] start, const int64_t[::
     """out[i] = the first rule that holds for row i, or the number of rules; rule r has the tests ids[start[r]] to
     ids[start[r + 1] - 1]. Takes 64 rows at a time through the list, as far as one of them needs."""
     cdef Py_ssize_t n = x.shape[0], word, first = 0, last, step = 128 * n_threads, i, size
-    cdef Py_ssize_t row_step = x.strides[0], column_step = x.strides[1], n_words = (n + WORD - 1) // WORD
+    cdef Py_ssize_t n_words = (n + WORD - 1) // WORD
     cdef int64_t[::1] all_tests = memoryview(bytearray((tests.n + 1) * sizeof(int64_t))).cast("q")
     cdef RuleTests rules
     cdef Used used
-    cdef const char *data
-    cdef const real_t *example
     cdef char *desks
+    cdef char *desk
     if out.shape[0] != n or x.shape[1] != tests.n_columns or start.shape[0] < 1 or start[0] != 0:
         raise ValueError("the shapes of the rows, the tests and the answers do not agree")
     for i in range(start.shape[0] - 1):
@@ -293,23 +321,21 @@ def first_rules_by_words(Tests tests, const int64_t[::1] start, const int64_t[::
         return
     for i in range(tests.n):
         all_tests[i] = i
-    used = Used(tests, all_tests[:tests.n])
-    rules.tests, rules.n_tests, rules.n_columns, rules.n_rules = tests.tests, tests.n, used.n, start.shape[0] - 1
-    rules.place, rules.columns, rules.start = &used.place[0], &used.columns[0], &start[0]
-    rules.ids, rules.level = &ids[0] if ids.shape[0] > 0 else NULL, simd_level()
+    used = used_by(tests, all_tests[:tests.n], x)
+    rules.tests, rules.n_tests, rules.n_rules, rules.rows = tests.tests, tests.n, start.shape[0] - 1, &used.rows
+    rules.place, rules.start, rules.ids = &used.place[0], &start[0], &ids[0] if ids.shape[0] > 0 else NULL
     size = desk_size(&rules)
     desks = <char *> malloc(n_threads * size + 1)
     if desks == NULL:
         raise MemoryError("working memory could not be allocated")
-    data, example = <const char *> &x[0, 0], &x[0, 0]
     try:
         while first < n_words:
             last = min(first + step, n_words)
             started = perf_counter()
             for word in prange(first, last, num_threads=n_threads, schedule="dynamic", chunksize=TASKS, nogil=True):
-                gather(data, word * WORD, min(<Py_ssize_t> WORD, n - word * WORD), row_step, column_step, rules.columns,
-                       rules.n_columns, <double *> (desks + threadid() * size), example)
-                first_of_word(&rules, desks + threadid() * size, rows_of_word(word, n), &out[word * WORD])
+                desk = desks + threadid() * size
+                gather(&used.rows, word * WORD, <real_t *> desk)
+                first_of_word(&rules, desk, rows_of_word(word, n), &out[word * WORD], <const real_t *> desk)
             first, step = last, better_step(step, perf_counter() - started)
             PyErr_CheckSignals()
             if tick is not None:

@@ -318,8 +318,8 @@ cdef class Weak:
 
     cdef void fill(self, const int32_t *rows, Py_ssize_t m, const double *s, const double *w, Py_ssize_t first,
                    Py_ssize_t last, Bin *bins) noexcept nogil:
-        """Sums by code, for some of the columns: several at a time, since in one most rows may have the same code, whose
-        sums would wait for one another."""
+        """Sums by code, for some of the columns: several at a time, since in one most rows may have the same code,
+        whose sums would wait for one another."""
         cdef Py_ssize_t j = first, k, c, width
         cdef const uint16_t *codes[TOGETHER]
         cdef Bin *here[TOGETHER]

@@ -8,59 +8,58 @@
 #ifndef KERNELRULES_WORDS_H
 #define KERNELRULES_WORDS_H
 
+#include <math.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #define KR_WORD 64
 
+#define KR_WORD_PASTE_(a, b) a##_##b
+#define KR_WORD_PASTE(a, b) KR_WORD_PASTE_(a, b)
+#define KR_WORD_PASTE3_(a, b, c) a##_##b##_##c
+#define KR_WORD_PASTE3(a, b, c) KR_WORD_PASTE3_(a, b, c)
+
 #if defined(__x86_64__) && !defined(KR_SIMD_BASELINE_ONLY)
 #include <immintrin.h>
-
-__attribute__((target("avx512f"))) static uint64_t kr_word_v4(const double *values, double low, double high,
-                                                              int missing)
-{
-    const __m512d lows = _mm512_set1_pd(low), highs = _mm512_set1_pd(high);
-    const __mmask8 gaps = missing ? 0xff : 0;
-    uint64_t word = 0;
-    for (int i = 0; i < KR_WORD; i += 8) {
-        __m512d x = _mm512_loadu_pd(values + i);
-        __mmask8 inside = _mm512_mask_cmp_pd_mask(_mm512_cmp_pd_mask(x, lows, _CMP_GT_OQ), x, highs, _CMP_LE_OQ);
-        inside |= _mm512_mask_cmp_pd_mask(gaps, x, x, _CMP_UNORD_Q);
-        word |= (uint64_t)inside << i;
-    }
-    return word;
-}
-
-__attribute__((target("avx2"))) static uint64_t kr_word_v3(const double *values, double low, double high, int missing)
-{
-    const __m256d lows = _mm256_set1_pd(low), highs = _mm256_set1_pd(high);
-    const __m256d gaps = _mm256_castsi256_pd(_mm256_set1_epi64x(missing ? -1 : 0));
-    uint64_t word = 0;
-    for (int i = 0; i < KR_WORD; i += 4) {
-        __m256d x = _mm256_loadu_pd(values + i);
-        __m256d inside = _mm256_and_pd(_mm256_cmp_pd(x, lows, _CMP_GT_OQ), _mm256_cmp_pd(x, highs, _CMP_LE_OQ));
-        inside = _mm256_or_pd(inside, _mm256_and_pd(_mm256_cmp_pd(x, x, _CMP_UNORD_Q), gaps));
-        word |= (uint64_t)_mm256_movemask_pd(inside) << i;
-    }
-    return word;
-}
-#define KR_WORD_PICK(...)                                                                                          \
-    return level >= 2 ? kr_word_v4(__VA_ARGS__) : level == 1 ? kr_word_v3(__VA_ARGS__) : kr_word_base(__VA_ARGS__)
-#else
-#define KR_WORD_PICK(...)                                                                                          \
-    (void)level;                                                                                                   \
-    return kr_word_base(__VA_ARGS__)
+#define KR_WORD_X86 1
 #endif
 
-static uint64_t kr_word_base(const double *values, double low, double high, int missing)
+#define KR_REAL double
+#define KR_SUFFIX pd
+#define KR_MASK __mmask8
+#define KR_VEC256 __m256d
+#include "words_body.h"
+#undef KR_REAL
+#undef KR_SUFFIX
+#undef KR_MASK
+#undef KR_VEC256
+
+#define KR_REAL float
+#define KR_SUFFIX ps
+#define KR_MASK __mmask16
+#define KR_VEC256 __m256
+#include "words_body.h"
+#undef KR_REAL
+#undef KR_SUFFIX
+#undef KR_MASK
+#undef KR_VEC256
+
+#ifdef KR_WORD_X86
+#define KR_WORD_PICK(suffix, ...)                                                                                  \
+    return level >= 2   ? word_v4_##suffix(__VA_ARGS__)                                                            \
+           : level == 1 ? word_v3_##suffix(__VA_ARGS__)                                                            \
+                        : word_base_##suffix(__VA_ARGS__)
+#else
+#define KR_WORD_PICK(suffix, ...)                                                                                  \
+    (void)level;                                                                                                   \
+    return word_base_##suffix(__VA_ARGS__)
+#endif
+
+/* The largest float that is not above x: among floats, both > and <= have the same answers with it. */
+static inline float kr_float_below(double x)
 {
-    unsigned char flags[KR_WORD];
-    uint64_t word = 0;
-    for (int i = 0; i < KR_WORD; i++) /* without branches, so that it is vectorised */
-        flags[i] = ((low < values[i]) & (values[i] <= high)) | ((values[i] != values[i]) & (missing != 0));
-    for (int i = 0; i < KR_WORD; i++)
-        word |= (uint64_t)flags[i] << i;
-    return word;
+    float near = (float)x;
+    return (double)near > x ? nextafterf(near, -INFINITY) : near;
 }
 
 /* The place of the lowest bit of a word that is not 0. */
@@ -69,9 +68,14 @@ static inline int kr_lowest(uint64_t word)
     return __builtin_ctzll(word);
 }
 
-static inline uint64_t kr_word(int level, const double *values, double low, double high, int missing)
+static inline uint64_t kr_word_d(int level, const double *values, double low, double high, int missing)
 {
-    KR_WORD_PICK(values, low, high, missing);
+    KR_WORD_PICK(pd, values, low, high, missing);
+}
+
+static inline uint64_t kr_word_f(int level, const float *values, double low, double high, int missing)
+{
+    KR_WORD_PICK(ps, values, kr_float_below(low), kr_float_below(high), missing);
 }
 
 #endif

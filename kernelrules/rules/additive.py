@@ -70,9 +70,10 @@ def additive(
     """A sparse sum of rules: the L1 problem over infinitely many rules, solved for a path of λ by greedy search.
 
     For every λ, (1/W) Σ w_i loss(y_i, b + Σ_j β_j h_j(x_i)) + λ ‖β‖₁ is minimised, h_j(x) being 1 where rule j
-    holds and 0 elsewhere. Rules that would lower it are looked for, and added, until there are none: with max_depth=1
-    among all rules of one condition, and the duality gap over all of these is reported; otherwise in small trees grown
-    on the residuals. More than two classes get a score each, of the class against the rest, with the same λ.
+    holds and 0 elsewhere. Rules that would lower it are looked for, and added: with max_depth=1 among all rules of one
+    condition, until there are none, and the duality gap over all of these is reported; otherwise in small trees grown
+    on the residuals, `trees` of them at every λ. More than two classes get a score each, of the class against the rest,
+    with the same λ.
 
     Parameters
     ----------
@@ -99,7 +100,8 @@ def additive(
     max_rules : int, optional
         The path ends before a score needs more terms than this. Default 50; no limit where `lams` is given.
     lams : array, optional
-        The λ to solve for. Default: `n_lams` from the largest at which anything has a weight down to `ratio` times it.
+        The λ to solve for. Default: `n_lams` from the largest at which anything has a weight (of the nodes of a first
+        tree, where max_depth exceeds 1) down to `ratio` times it.
     n_lams : int
         How many, as long as max_rules does not end the path.
     ratio : float

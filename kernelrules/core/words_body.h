@@ -1,0 +1,50 @@
+/* One type of words.h. Included by words.h only. */
+
+#ifdef KR_WORD_X86
+__attribute__((target("avx512f"))) static uint64_t KR_WORD_PASTE(word_v4, KR_SUFFIX)(const KR_REAL *values,
+                                                                                     KR_REAL low, KR_REAL high,
+                                                                                     int missing)
+{
+    const KR_MASK gaps = missing ? (KR_MASK)-1 : 0;
+    uint64_t word = 0;
+    for (int i = 0; i < KR_WORD; i += (int)(64 / sizeof(KR_REAL))) {
+        __typeof__(KR_WORD_PASTE(_mm512_set1, KR_SUFFIX)(low)) x = KR_WORD_PASTE(_mm512_loadu, KR_SUFFIX)(values + i),
+                                                               lows = KR_WORD_PASTE(_mm512_set1, KR_SUFFIX)(low),
+                                                               highs = KR_WORD_PASTE(_mm512_set1, KR_SUFFIX)(high);
+        KR_MASK inside = KR_WORD_PASTE3(_mm512_cmp, KR_SUFFIX, mask)(x, lows, _CMP_GT_OQ);
+        inside = KR_WORD_PASTE3(_mm512_mask_cmp, KR_SUFFIX, mask)(inside, x, highs, _CMP_LE_OQ);
+        inside |= KR_WORD_PASTE3(_mm512_mask_cmp, KR_SUFFIX, mask)(gaps, x, x, _CMP_UNORD_Q);
+        word |= (uint64_t)inside << i;
+    }
+    return word;
+}
+
+__attribute__((target("avx2"))) static uint64_t KR_WORD_PASTE(word_v3, KR_SUFFIX)(const KR_REAL *values, KR_REAL low,
+                                                                                  KR_REAL high, int missing)
+{
+    const KR_VEC256 lows = KR_WORD_PASTE(_mm256_set1, KR_SUFFIX)(low), highs = KR_WORD_PASTE(_mm256_set1, KR_SUFFIX)(high);
+    const KR_VEC256 gaps = KR_WORD_PASTE(_mm256_castsi256, KR_SUFFIX)(_mm256_set1_epi64x(missing ? -1 : 0));
+    uint64_t word = 0;
+    for (int i = 0; i < KR_WORD; i += (int)(32 / sizeof(KR_REAL))) {
+        KR_VEC256 x = KR_WORD_PASTE(_mm256_loadu, KR_SUFFIX)(values + i);
+        KR_VEC256 above = KR_WORD_PASTE(_mm256_cmp, KR_SUFFIX)(x, lows, _CMP_GT_OQ);
+        KR_VEC256 below = KR_WORD_PASTE(_mm256_cmp, KR_SUFFIX)(x, highs, _CMP_LE_OQ);
+        KR_VEC256 absent = KR_WORD_PASTE(_mm256_cmp, KR_SUFFIX)(x, x, _CMP_UNORD_Q);
+        KR_VEC256 inside = KR_WORD_PASTE(_mm256_and, KR_SUFFIX)(above, below);
+        inside = KR_WORD_PASTE(_mm256_or, KR_SUFFIX)(inside, KR_WORD_PASTE(_mm256_and, KR_SUFFIX)(absent, gaps));
+        word |= (uint64_t)KR_WORD_PASTE(_mm256_movemask, KR_SUFFIX)(inside) << i;
+    }
+    return word;
+}
+#endif
+
+static uint64_t KR_WORD_PASTE(word_base, KR_SUFFIX)(const KR_REAL *values, KR_REAL low, KR_REAL high, int missing)
+{
+    unsigned char flags[KR_WORD];
+    uint64_t word = 0;
+    for (int i = 0; i < KR_WORD; i++) /* without branches, so that it is vectorised */
+        flags[i] = ((low < values[i]) & (values[i] <= high)) | ((values[i] != values[i]) & (missing != 0));
+    for (int i = 0; i < KR_WORD; i++)
+        word |= (uint64_t)flags[i] << i;
+    return word;
+}
