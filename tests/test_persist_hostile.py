@@ -407,6 +407,7 @@ def test_results_that_would_lead_astray(name, arrays, message):
         ("erm by features", ("kernel", "degree"), 1 << 20, "which the map of"),
         ("erm by features", ("n_features",), 1 << 50, "which the map of"),
         ("erm by features", ("n_features",), -1, "n_features must be at least 0"),
+        ("erm by features", ("kernel", "coef0"), 1, "coef0 is not written as Polynomial has it"),
         ("svm tuned", ("best",), {"dict": [["D", 1.0]]}, "best must hold C"),
         ("svm tuned", ("best",), {"dict": [["C", 1.0], ["D", 1.0]]}, "best must hold C"),
         ("svm tuned", ("best",), {"dict": [["C", 77.0]]}, "a C that is not in the grid"),
@@ -421,7 +422,7 @@ def test_results_that_would_lead_astray(name, arrays, message):
         ("prune cv", ("chosen",), 99, "chosen must be"),
         ("ridge path", ("best",), -1, "best must be"),
     ],
-    ids=range(26),
+    ids=range(27),
 )
 def test_fields_that_would_lead_astray(name, path, value, message):
     def edit(header):

@@ -220,6 +220,9 @@ def _made(cls: Any, fields: dict[str, Any], path: Path) -> Any:
         made = cls(**fields)
     except (TypeError, ValueError) as error:
         raise PersistError(f"{place(path) or 'the result'} is no {cls.__name__}: {error}") from None
+    for field, given in fields.items():
+        if type(getattr(made, field)) is not type(given):  # the class has made something else of it
+            raise PersistError(f"{place((*path, field))} is not written as {cls.__name__} has it: {given!r:.60}")
     verify(made, path)
     return made
 
