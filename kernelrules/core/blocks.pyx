@@ -1,5 +1,7 @@
 """Large arrays in memory that is used again, as blocks.h describes: `empty` in the place of numpy's."""
 
+import sys
+
 import numpy as np
 
 cdef extern from "Python.h":
@@ -7,11 +9,14 @@ cdef extern from "Python.h":
                           int flags) except -1
 
 cdef extern from "blocks.h" nogil:
+    void kr_begin()
     void *kr_take(size_t n_bytes)
     void kr_give_back(void *block)
 
 cdef enum:
     LARGE = 4194304                 # bytes from which on an array is taken from here
+
+kr_begin()
 
 
 cdef void *take(size_t n_bytes) noexcept nogil:
@@ -49,4 +54,6 @@ def empty(shape, dtype):
         n_bytes *= n
     if n_bytes < LARGE:
         return np.empty(shape, dtype=dtype)
+    if n_bytes > sys.maxsize:
+        raise MemoryError(f"no memory for an array of {n_bytes} bytes")
     return np.frombuffer(Block(n_bytes), dtype=dtype).reshape(shape)
