@@ -422,7 +422,7 @@ def test_a_dask_worker_that_dies_is_an_error(pools):
     executor = pools("dask")
     with sharing.Scattered(executor) as scatter:
         handle = scatter(np.ones(100_000))
-        with pytest.raises(parallel.WorkerDied, match="number 2 of 3.* got no answer"):
+        with pytest.raises(parallel.WorkerDied, match=r"number 2 of 3.* got no answer"):
             parallel.run(die_with, [(handle, i) for i in range(3)], executor, None, "number")
 
 
@@ -437,7 +437,7 @@ def test_dask_workers_that_die_with_the_data_are_an_error(pools):
         end = time.monotonic() + 30
         while handle.status == "finished" and time.monotonic() < end:
             time.sleep(0.02)
-        with pytest.raises(parallel.WorkerDied, match="number 1 of 2 was cancelled by the executor.* a worker died"):
+        with pytest.raises(parallel.WorkerDied, match=r"number 1 of 2 was cancelled by the executor.* a worker died"):
             parallel.run(die_with, [(handle, 2), (handle, 3)], executor, None, "number")
 
 

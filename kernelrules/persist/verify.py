@@ -190,7 +190,8 @@ def _tuned(tuned: results.TuneResult) -> None:
     _say(known, f"best must hold C and, where there is one, gamma; it holds {sorted(tuned.best)!r:.60}")
     for name, grid in (("C", tuned.Cs), ("gamma", tuned.gammas)):
         if name in tuned.best:
-            _say((grid == tuned.best[name]).any(), f"best has a {name} that is not in the grid: {tuned.best[name]!r:.60}")
+            chosen = tuned.best[name]
+            _say((grid == chosen).any(), f"best has a {name} that is not in the grid: {chosen!r:.60}")
 
 
 def _erm(fit: results.ErmFit) -> None:
