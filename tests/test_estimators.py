@@ -297,6 +297,14 @@ def test_points_that_are_too_far_away_are_refused():
             estimator.predict_proba(points)
 
 
+def test_a_sparse_matrix_that_leads_out_of_itself_is_refused():
+    fitted = GraphClassifier().fit(sparse.csr_array(X), codes)
+    broken = sparse.csr_array(X)
+    broken.indices[3] = 10**6
+    with pytest.raises(ValueError, match="X "):
+        fitted.predict(broken)
+
+
 def test_weights_of_labels():
     """Twice the weight is twice the label; of weight 0 a point is there without one."""
     labels, weight = np.where(np.arange(len(codes)) % 3 == 0, codes, -1), 1.0 + np.arange(len(codes)) % 2

@@ -205,6 +205,8 @@ class GraphClassifier(ClassifierMixin, KernelEstimator):
             Rows that sum to 1.
         """
         X = self._read_again(X)
+        if sparse.issparse(X):
+            check.matrix(X)  # scikit-learn would believe indices that lead out of X
         with threadpool_limits(self.n_threads), np.errstate(over="ignore", invalid="ignore"):
             distances, nearest = self._neighbours.kneighbors(_over_power(X, self._exponent))
         far = np.flatnonzero(~np.isfinite(distances).all(axis=1))
