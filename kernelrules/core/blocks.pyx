@@ -1,10 +1,9 @@
 """Large arrays in memory that is used again, as blocks.h describes: `empty` in the place of numpy's."""
 
-import sys
-
 import numpy as np
 
 cdef extern from "Python.h":
+    Py_ssize_t PY_SSIZE_T_MAX
     int PyBuffer_FillInfo(Py_buffer *view, object owner, void *data, Py_ssize_t n_bytes, int readonly,
                           int flags) except -1
 
@@ -54,6 +53,6 @@ def empty(shape, dtype):
         n_bytes *= n
     if n_bytes < LARGE:
         return np.empty(shape, dtype=dtype)
-    if n_bytes > sys.maxsize:
+    if n_bytes > PY_SSIZE_T_MAX:
         raise MemoryError(f"no memory for an array of {n_bytes} bytes")
     return np.frombuffer(Block(n_bytes), dtype=dtype).reshape(shape)
