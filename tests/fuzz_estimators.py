@@ -52,7 +52,8 @@ _MACHINE = {
 }  # fmt: skip
 _TREE = {
     **_ROWS, "y": f.LABELS, "criterion": scalar_kind("gini", "entropy", "squared_error"),
-    "max_depth": LAYERS["max_depth"], "min_samples_split": scalar_kind(2, 3, 0.5), "min_samples_leaf": scalar_kind(1, 2),
+    "max_depth": LAYERS["max_depth"],
+    "min_samples_split": scalar_kind(2, 3, 0.5), "min_samples_leaf": scalar_kind(1, 2),
     "min_weight_fraction_leaf": scalar_kind(0.0, 0.1), "max_features": scalar_kind(None, "sqrt", 1, 0.5),
     "max_leaf_nodes": LAYERS["max_leaves"], "min_impurity_decrease": LAYERS["min_gain"],
     "class_weight": f.CLASS_WEIGHT, "ccp_alpha": scalar_kind(0.0, 0.01), "monotonic_cst": scalar_kind(None),

@@ -1,8 +1,9 @@
 """Every public function with hostile input: no crash, no hang, no NaN that was not put in, and errors that are meant.
 
-fuzz_table.py says how the arguments of each function are drawn, fuzz_estimators.py those of estimators; a function or a parameter that is not there fails
-test_the_table_is_complete. Most calls have one hostile argument among good ones, some none, some several. What may
-come out is a result, a ValueError, TypeError or MemoryError that says something, or a class of the package's own.
+fuzz_table.py says how the arguments of each function are drawn, fuzz_estimators.py how those of the estimators are; a
+function or a parameter that is not there fails test_the_table_is_complete. Most calls have one hostile argument among
+good ones, some none, some several. What may come out is a result, a ValueError, TypeError or MemoryError that says
+something, or a class of the package's own.
 
 The default is cheap. KERNELRULES_FUZZ=2000 makes so many calls of each function, from new seeds each time.
 """

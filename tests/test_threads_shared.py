@@ -1,8 +1,8 @@
 """Eight Python threads compute on the same arrays and models at once: the bits are those of one thread after another.
 
 The core only reads its input, and keeps nothing between calls but large blocks of memory, which one call has at a time:
-"large gram" takes and gives back one, of more than 4 MB. Half of the calls use OpenMP inside of their thread, and BLAS is
-held to one thread by several calls at a time.
+"large gram" takes and gives back one, of more than 4 MB. Half of the calls use OpenMP inside of their thread, and BLAS
+is held to one thread by several calls at a time.
 """
 
 import dataclasses

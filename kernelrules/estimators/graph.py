@@ -34,9 +34,9 @@ _KERNELS = {"knn": "binary", "rbf": "rbf"}
 class GraphClassifier(ClassifierMixin, KernelEstimator):
     """Classes of all points from those of a few: `graph.knn_graph` and `graph.fit` as an estimator.
 
-    Minimises, for a column of targets a class, Σ wᵢ (fᵢ - yᵢ)² + alpha fᵀLf: the sum over the labelled points with their
-    weights, L the Laplacian of the graph that joins each point with its nearest neighbours. Points that are not labelled have -1 in
-    the place of y, as in scikit-learn's `LabelSpreading`.
+    Minimises, for a column of targets a class, Σ wᵢ (fᵢ - yᵢ)² + alpha fᵀLf: the sum over the labelled points, with
+    their weights, L the Laplacian of the graph that joins each point with its nearest neighbours. Points that are not
+    labelled have -1 in the place of y, as in scikit-learn's `LabelSpreading`.
 
     Parameters
     ----------
@@ -145,7 +145,8 @@ class GraphClassifier(ClassifierMixin, KernelEstimator):
             )
             model = graph.fit(
                 edges, y[known], alpha / float(weight.sum()), known, normalised=self.normalised, classify=True,
-                sample_weight=weight, unreached="error" if self.unreached == "error" else "nan", n_threads=self.n_threads,
+                sample_weight=weight, unreached="error" if self.unreached == "error" else "nan",
+                n_threads=self.n_threads,
             )  # fmt: skip
         self.model_, self.graph_, self.X_ = model, edges, X
         self.classes_ = model.classes
