@@ -110,6 +110,25 @@ def test_directives_stand_in_setup_py_only():
         assert "# cython:" not in path.read_text(encoding="utf-8"), f"{path.name} sets directives of its own"
 
 
+def test_errors_in_parallel_loops_are_gathered():
+    """`status = ...` inside of prange is that of the last turn, whatever went wrong before; `|=` is that of all."""
+    seen = 0
+    for path in sources():
+        lines = path.read_text(encoding="utf-8").splitlines()
+        for i, line in enumerate(lines):
+            if " in prange(" not in line:
+                continue
+            indent = len(line) - len(line.lstrip())
+            for inside in lines[i + 1 :]:
+                if inside.strip() and len(inside) - len(inside.lstrip()) <= indent:
+                    break
+                assert not re.match(r"\s+(status|failed|error) = ", inside), f"{path.name}: {inside.strip()}"
+            seen += 1
+    if not seen:
+        pytest.skip("what is installed has no .pyx files")
+    assert seen > 20
+
+
 def test_import_is_light():
     """Nothing optional is loaded by `import kernelrules`."""
     code = f"import sys, kernelrules; print([m for m in {sorted(OPTIONAL)!r} if m in sys.modules])"
