@@ -46,10 +46,15 @@ _BEAT = 0.2  # seconds between two looks at whether a callback wants an end, or 
 # GNU's OpenMP cannot start threads in a process forked from one that has used them: it would wait for ever.
 _in_forked_child = False
 
+_blas_lock = threading.Lock()
+_blas_held: list[Any] = []  # by those inside of blas_threads; the last one out gives BLAS its threads back
+
 
 def _after_fork() -> None:
-    global _in_forked_child
+    global _in_forked_child, _blas_lock
     _in_forked_child = True
+    _blas_lock = threading.Lock()  # a thread that is not here any more may have had it
+    _blas_held.clear()
 
 
 if hasattr(os, "register_at_fork"):
@@ -182,7 +187,7 @@ def _stoppable(given_up: threading.Event, function: Callable[..., Any], *task: A
 def _result(future: Future, which: str, n_more: int) -> Any:
     """Of a task that is done; or its error, which says where it happened."""
     if future.cancelled():
-        raise WorkerDied(f"{which} was cancelled by the executor")
+        raise WorkerDied(f"{which} was cancelled by the executor, as dask does where a worker died with data")
     error = future.exception()
     if isinstance(error, BrokenExecutor) or type(error).__name__ == "KilledWorker":  # the latter is dask's
         left = f" and {n_more} more" if n_more else ""
@@ -311,9 +316,6 @@ def aside(function: Callable[..., Any], *arguments: Any, tick: Any = None) -> An
 
 # ---- BLAS held to one thread, and threads of our own around it ----------------------------------------------------
 
-_blas_lock = threading.Lock()
-_blas_held: list[Any] = []  # by those inside of blas_threads; the last one out gives BLAS its threads back
-
 
 @functools.cache
 def _blas_libraries() -> ThreadpoolController:
@@ -335,7 +337,7 @@ def blas_threads(n_threads: int) -> Iterator[None]:
         with _blas_lock:
             if len(_blas_held) > 1:
                 _blas_held.pop()
-            else:
+            elif _blas_held:  # a process that was forked inside of it holds nothing
                 _blas_held.pop().restore_original_limits()
 
 

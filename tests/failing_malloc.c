@@ -1,13 +1,15 @@
-/* A malloc that fails when it is told to, for calls out of kernelrules' own libraries only, and counts what these have
+/* A malloc, and a posix_memalign, that fail when they are told to, for calls out of kernelrules' own libraries only, and counts what these have
  * not freed. Preloaded by test_leaks.py into a process of its own.
  *
  *     watch()      look where kernelrules' libraries lie; from here on their memory is counted
- *     fail_at(k)   the k-th allocation from now on fails, and those after it do not; 0: none
+ *     fail_at(k)   the k-th allocation from now on fails, and those after it do not; 0: none. A posix_memalign that fails
+ *                  does so again when it is tried again, as blocks.h does after letting go what it keeps
  *     asked()      allocations since fail_at
  *     live()       allocations that were not freed, since watch
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <errno.h>
 #include <link.h>
 #include <pthread.h>
 #include <stddef.h>
@@ -19,12 +21,14 @@ enum { MOST_RANGES = 256, SLOTS = 1 << 16 };
 extern void *__libc_malloc(size_t);
 extern void *__libc_calloc(size_t, size_t);
 extern void *__libc_realloc(void *, size_t);
+extern void *__libc_memalign(size_t, size_t);
 extern void __libc_free(void *);
 
 static struct { uintptr_t from, to; } ranges[MOST_RANGES];
 static int n_ranges;
 static void *slots[SLOTS]; /* open addressing; a freed one keeps its place as GONE */
 static long n_live, n_asked, failing;
+static int fails_again; /* the next posix_memalign */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 #define GONE ((void *)1)
 
@@ -48,7 +52,7 @@ int watch(void)
     return n_ranges;
 }
 
-void fail_at(long k) { n_asked = 0; failing = k; }
+void fail_at(long k) { n_asked = 0; failing = k; fails_again = 0; }
 long asked(void) { return n_asked; }
 long live(void) { return n_live; }
 
@@ -130,6 +134,28 @@ void *realloc(void *old, size_t size)
     }
     pthread_mutex_unlock(&lock);
     return p;
+}
+
+int posix_memalign(void **place, size_t alignment, size_t size)
+{
+    void *p = NULL;
+    if (!ours(__builtin_return_address(0))) {
+        p = __libc_memalign(alignment, size);
+    } else {
+        pthread_mutex_lock(&lock);
+        if (fails_again)
+            fails_again = 0;
+        else if (must_fail())
+            fails_again = 1;
+        else
+            p = __libc_memalign(alignment, size);
+        remember(p);
+        pthread_mutex_unlock(&lock);
+    }
+    if (p == NULL)
+        return ENOMEM;
+    *place = p;
+    return 0;
 }
 
 void free(void *p)

@@ -560,4 +560,5 @@ TABLE = {
 }  # fmt: skip
 
 MODELS = {"model", "calibrated", "fit", "t", "tree", "rs", "path"}  # parameters that take what was fitted
-ALWAYS = {"cache_mb": "max_iter"}  # functions that take the one are given the other: the solver of machines
+# Functions that take the one are given the other: the solver of machines.
+ALWAYS = {"cache_mb": "max_iter", "cache_size": "max_iter"}

@@ -108,7 +108,14 @@ def faulted_calls():
     """Calls that ask for memory in every way that there is; the data of `many` do not fit one arena, nor a code."""
     many, two_of, _, y_of, holes_of = table(700)
     more, two_more, *_ = table(4800)
+    large = rng.normal(size=(120_000, 9))
+    wide = rng.normal(size=(800, 3))  # its matrix, and the caches of kernel rows, have more than 4 MB: see blocks.h
     calls = {
+        "large gram": lambda: kernels.gram(wide),
+        "large svc": lambda: svm.svc(wide, wide[:, 0] > 0, max_iter=5),
+        "large erm": lambda: erm.fit(wide, wide[:, 0] > 0, 1.0, max_iter=2),
+        "large induce": lambda: rules.induce(large, large[:, 0] > 1.5, rng=0, max_rules=1, optimise=0),
+        "large tree": lambda: trees.grow(large, large[:, 0] > 0, max_depth=1),
         "gram": lambda: kernels.gram(X),
         "gram of sparse rows": lambda: kernels.gram(thin, X, kernels.Laplacian(1.0)),
         "svc": lambda: svm.svc(X, three, cache_mb=0.001, max_iter=30),

@@ -276,6 +276,54 @@ def test_far_points_are_not_lost_to_underflow():
     assert np.isfinite(fitted.predict_proba(X + 1e6)).all()
 
 
+@pytest.mark.parametrize("exponent", [515, 1010, -480, -565, -1000])
+@pytest.mark.parametrize("kernel", ["rbf", "knn", lambda d: 1.0 / (1.0 + (d > 0))], ids=["rbf", "knn", "own"])
+def test_a_graph_does_not_depend_on_the_unit(exponent, kernel):
+    """Not even where squares of distances overflow, or vanish."""
+    some = np.where(np.arange(len(codes)) % 4 == 0, codes, -1)
+    new, unit = X + 0.03, 2.0**exponent
+    expected = GraphClassifier(kernel=kernel).fit(X, some)
+    for form in (np.asarray, sparse.csr_array):
+        fitted = GraphClassifier(kernel=kernel).fit(form(X * unit), some)
+        found = fitted.predict_proba(form(new * unit))
+        np.testing.assert_allclose(found, expected.predict_proba(new), rtol=1e-6, atol=1e-9)
+
+
+def test_points_that_are_too_far_away_are_refused():
+    fitted = GraphClassifier().fit(X, codes)
+    tiny = GraphClassifier().fit(X * 1e-300, codes)
+    for estimator, points in ((fitted, X + 1e200), (tiny, X), (tiny, X * 1e150)):
+        with pytest.raises(ValueError, match="X is too far from the training points"):
+            estimator.predict_proba(points)
+
+
+def test_a_sparse_matrix_that_leads_out_of_itself_is_refused():
+    fitted = GraphClassifier().fit(sparse.csr_array(X), codes)
+    broken = sparse.csr_array(X)
+    broken.indices[3] = 10**6
+    with pytest.raises(ValueError, match="X "):
+        fitted.predict(broken)
+
+
+def test_weights_of_labels():
+    """Twice the weight is twice the label; of weight 0 a point is there without one."""
+    labels, weight = np.where(np.arange(len(codes)) % 3 == 0, codes, -1), 1.0 + np.arange(len(codes)) % 2
+    fitted = GraphClassifier(alpha=0.3).fit(X, labels, weight)
+    known = np.flatnonzero(labels >= 0)
+    direct = graph.fit(
+        fitted.graph_, labels[known], 0.3 / weight[known].sum(), known, normalised=True, classify=True,
+        sample_weight=weight[known],
+    )  # fmt: skip
+    np.testing.assert_array_equal(fitted.model_.values, direct.values)
+    without = np.where(np.arange(len(codes)) % 6 == 0, -1, labels)
+    unheard = GraphClassifier().fit(X, labels, np.where(np.arange(len(codes)) % 6 == 0, 0.0, 1.0))
+    np.testing.assert_allclose(
+        unheard.label_distributions_, GraphClassifier().fit(X, without).label_distributions_, atol=1e-9
+    )
+    with pytest.raises(ValueError, match="zero for every point that has a label"):
+        GraphClassifier().fit(X, labels, labels < 0)
+
+
 def test_labels_of_strings_may_be_mixed_with_the_mark():
     some = np.where(np.arange(len(y)) % 5 == 0, y.astype(object), -1)
     for labels in (some, some.astype(str), np.where(some == -1, "none", some)):

@@ -40,7 +40,6 @@ from kernelrules.estimators import (
 
 X, y = load_iris(return_X_y=True)
 ALL = [getattr(estimators, name) for name in estimators.__all__]
-WEIGHED = [cls for cls in ALL if cls is not GraphClassifier]
 TABLES = [TreeClassifier, TreeRegressor, PrunedTreeClassifier, RuleListClassifier]
 by_name = pytest.mark.parametrize("cls", ALL, ids=lambda cls: cls.__name__)
 
@@ -145,7 +144,7 @@ def test_boosted_rules_warn_of_weights_that_are_shares():
         AdaBoostClassifier(made(RuleListClassifier), n_estimators=1, random_state=0).fit(X, y)
 
 
-@pytest.mark.parametrize("cls", WEIGHED, ids=lambda cls: cls.__name__)
+@by_name
 def test_weights_are_routed(cls):
     weight = np.where(y == 2, 0.0, 1.0) if cls in TABLES else np.where(y == 2, 1e-9, 1.0)
     with sklearn.config_context(enable_metadata_routing=True):
@@ -372,14 +371,13 @@ def test_bad_data(cls):
     fitted = estimator.fit(X, y)
     with pytest.raises(ValueError, match=r"X has 3 features, but .* is expecting 4"):
         fitted.predict(X[:, :3])
-    if cls in WEIGHED:
-        for weight, error in (
-            (np.ones(3), "sample_weight"),
-            (-np.ones(len(X)), "negative"),
-            (np.zeros(len(X)), "zero"),
-        ):
-            with pytest.raises(ValueError, match=error):
-                estimator.fit(X, y, sample_weight=weight)
+    for weight, error in (
+        (np.ones(3), "sample_weight"),
+        (-np.ones(len(X)), "negative"),
+        (np.zeros(len(X)), "zero"),
+    ):
+        with pytest.raises(ValueError, match=error):
+            estimator.fit(X, y, sample_weight=weight)
 
 
 def test_parameters_count_from_the_next_fit_on():

@@ -3,6 +3,7 @@
 import dataclasses
 import multiprocessing
 import os
+import signal
 import threading
 import time
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
@@ -398,7 +399,62 @@ def test_what_is_no_executor_is_refused(bad):
             fit()
 
 
+def die_with(data, number):
+    assert data.sum() == len(data)
+    return die(number)
+
+
+def test_a_loky_worker_that_dies_is_an_error():
+    """In a pool of its own, since it can be used no more; the data that it had are the file of this process."""
+    closers = []
+    executor = _start("loky", closers)
+    with sharing.Scattered(executor) as scatter:
+        tasks = [(scatter(np.ones(100_000)), i) for i in range(3)]
+        with pytest.raises(parallel.WorkerDied, match=r"number \d of 3.* got no answer") as caught:
+            parallel.run(die_with, tasks, executor, None, "number")
+    assert caught.value.__cause__ is not None
+    for close in closers:
+        close()
+
+
 def test_a_dask_worker_that_dies_is_an_error(pools):
     """Last of all: the cluster has a worker less for a while."""
-    with pytest.raises(parallel.WorkerDied, match="got no answer"):
-        parallel.run(die, [(1,)], pools("dask"), None, "number")
+    executor = pools("dask")
+    with sharing.Scattered(executor) as scatter:
+        handle = scatter(np.ones(100_000))
+        with pytest.raises(parallel.WorkerDied, match=r"number 2 of 3.* got no answer"):
+            parallel.run(die_with, [(handle, i) for i in range(3)], executor, None, "number")
+
+
+def test_dask_workers_that_die_with_the_data_are_an_error(pools):
+    """None has them any more: dask cancels what needs them."""
+    executor = pools("dask")
+    client = executor._client
+    with sharing.Scattered(executor) as scatter:
+        handle = scatter(np.ones(100_000))
+        for worker in client.run(os.getpid).values():
+            os.kill(worker, signal.SIGKILL)
+        end = time.monotonic() + 30
+        while handle.status == "finished" and time.monotonic() < end:
+            time.sleep(0.02)
+        with pytest.raises(parallel.WorkerDied, match=r"number 1 of 2 was cancelled by the executor.* a worker died"):
+            parallel.run(die_with, [(handle, 2), (handle, 3)], executor, None, "number")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_forked_child_does_not_wait_for_blas():
+    """For a lock that a thread of its parent had; nor is what it was forked inside of its own to end."""
+    for held in (parallel._blas_lock, parallel.blas_threads(1)):
+        with held:
+            child = os.fork()
+            if child == 0:
+                signal.alarm(20)  # ends it, should it wait
+                try:
+                    with parallel.blas_threads(1):
+                        alone = len(parallel._blas_held) == 1
+                    held.__exit__(None, None, None)
+                    os._exit(0 if alone else 2)
+                finally:
+                    os._exit(1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

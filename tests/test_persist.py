@@ -39,6 +39,8 @@ def test_comes_back_in_every_bit(name):
     for array in arrays_in(again):
         assert not array.flags.writeable
         assert array.flags.aligned
+        with pytest.raises(ValueError, match="cannot set WRITEABLE"):
+            array.flags.writeable = True
         if array.size:
             with pytest.raises(ValueError, match="read-only"):
                 array[...] = array.ravel()[0]

@@ -1,7 +1,8 @@
 """Eight Python threads compute on the same arrays and models at once: the bits are those of one thread after another.
 
-The core keeps no state and only reads its input. Half of the calls use OpenMP inside of their thread, and BLAS is held
-to one thread by several calls at a time.
+The core only reads its input, and keeps nothing between calls but large blocks of memory, which one call has at a time:
+"large gram" takes and gives back one, of more than 4 MB. Half of the calls use OpenMP inside of their thread, and BLAS
+is held to one thread by several calls at a time.
 """
 
 import dataclasses
@@ -25,14 +26,16 @@ THREE = np.where(X[:, 2] > 0.8, 2, TWO)
 Y = X @ [1.0, -2.0, 0.5, 0.0] + 0.1 * rng.normal(size=120)
 HOLES = np.where(rng.random(X.shape) < 0.2, np.nan, X)
 THIN = sparse.csr_array(np.where(rng.random(X.shape) < 0.5, 0.0, X))
+LARGE = rng.normal(size=(800, 2))
 NEAR = graph.knn_graph(X, 5)
 MACHINE, TREE, RIDGE = svm.svc(X, THREE), trees.grow(X, THREE), ridge.fit(X, Y, 0.1)
 RULES = rules.extract(TREE)
-for shared in (X, TWO, THREE, Y, HOLES, THIN.data, THIN.indices, THIN.indptr):
+for shared in (X, LARGE, TWO, THREE, Y, HOLES, THIN.data, THIN.indices, THIN.indptr):
     shared.flags.writeable = False  # whoever writes to it is told
 
 CALLS = {
     "gram": lambda n: kernels.gram(X, n_threads=n),
+    "large gram": lambda n: kernels.gram(LARGE, n_threads=n),
     "gram of sparse rows": lambda n: kernels.gram(THIN, n_threads=n),
     "svc": lambda n: svm.svc(X, THREE, n_threads=n),
     "svc with a small cache": lambda n: svm.svc(X, TWO, cache_mb=0.02, n_threads=n),
@@ -92,7 +95,7 @@ def test_all_at_once():
         assert not wrong, f"thread {number} had other bits in {wrong}"
 
 
-@pytest.mark.parametrize("name", ["svc", "tree", "ridge", "induce", "rules predict"])
+@pytest.mark.parametrize("name", ["large gram", "svc", "tree", "ridge", "induce", "rules predict"])
 def test_the_same_at_once(name):
     """The same call by all threads at the very same time: what it keeps, if anything, would be shared."""
     expected, together = bits(CALLS[name](2)), threading.Barrier(N_THREADS)

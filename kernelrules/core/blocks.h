@@ -2,7 +2,8 @@
  * more so on virtual machines (0.1 to 2.4 ms a megabyte where writing takes 0.05). So a block that is given back is kept
  * for the next of about its size, marked as free: the system takes its pages wherever memory runs short, and until then
  * they need not be found and cleared again. At most a 32nd of the machine's memory, 1 GB and KR_KEPT blocks are kept;
- * KERNELRULES_KEEP_MB in the environment says another number of megabytes, 0 keeps nothing.
+ * KERNELRULES_KEEP_MB in the environment says another number of megabytes, 0 keeps nothing. It is read once, at import:
+ * later, without the GIL, another thread may be changing the environment.
  *
  * Included by blocks.pyx alone, which owns the one store. Whoever finds it locked does without: no thread waits, and a
  * process forked meanwhile is not stuck.
@@ -14,6 +15,7 @@
 #include <stdlib.h>
 #if defined(__linux__)
 #include <malloc.h>
+#include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
 #endif
@@ -32,6 +34,7 @@ typedef struct {
 
 static kr_entry kr_kept[KR_KEPT];
 static unsigned long long kr_moment = 0;
+static size_t kr_most_bytes = 0; /* that may be kept */
 static int kr_locked = 0;
 
 static inline int kr_lock(void)
@@ -44,16 +47,20 @@ static inline void kr_unlock(void)
     __atomic_store_n(&kr_locked, 0, __ATOMIC_RELEASE);
 }
 
-/* Bytes that may be kept. */
-static inline size_t kr_most_bytes(void)
+/* Decide how much may be kept. Called once, with the GIL held, before anything is taken. A number that cannot be read
+ * counts as none; more than the machine's memory counts as all of it. */
+static inline void kr_begin(void)
 {
     const char *wanted = getenv("KERNELRULES_KEEP_MB");
     long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-    size_t most = (size_t)KR_MOST_MB << 20, share;
-    if (wanted != NULL && *wanted != '\0')
-        return atol(wanted) > 0 ? (size_t)atol(wanted) << 20 : 0;
-    share = pages > 0 && page > 0 ? (size_t)pages / 32 * (size_t)page : 0;
-    return share < most ? share : most;
+    size_t memory = pages > 0 && page > 0 ? (size_t)pages * (size_t)page : 0, most = (size_t)KR_MOST_MB << 20;
+    char *end = NULL;
+    long long megabytes = wanted != NULL ? strtoll(wanted, &end, 10) : 0; /* the last number there is, if too large */
+    if (end != NULL && end != wanted && *end == '\0')
+        kr_most_bytes = megabytes <= 0 ? 0
+                        : (unsigned long long)megabytes > memory >> 20 ? memory : (size_t)megabytes << 20;
+    else
+        kr_most_bytes = memory / 32 < most ? memory / 32 : most;
 }
 
 /* The smallest kept block of n_bytes to 2 n_bytes, or NULL. */
@@ -73,16 +80,22 @@ static inline void *kr_reuse(size_t n_bytes)
     return block;
 }
 
-/* Keep a block, and let go those kept longest where that is too much. */
+/* Keep a block, and let go those kept longest where that is too much. One that is kept already was given back twice:
+ * two arrays would lie in it, so that nothing that is computed from here on could be relied on. */
 static inline void kr_keep(void *block, size_t n_bytes)
 {
-    size_t most = kr_most_bytes(), total = n_bytes;
+    size_t most = kr_most_bytes, total = n_bytes;
     kr_entry *oldest, *place;
     int k;
     if (n_bytes > most) {
         free(block);
         return;
     }
+    for (k = 0; k < KR_KEPT; k++)
+        if (kr_kept[k].block == block) {
+            fputs("kernelrules: a block of memory was given back twice\n", stderr);
+            abort();
+        }
     (void)madvise(block, n_bytes & ~(KR_HUGE_PAGE - 1), MADV_FREE);
     for (k = 0; k < KR_KEPT; k++)
         total += kr_kept[k].block != NULL ? kr_kept[k].n_bytes : 0;
@@ -140,7 +153,8 @@ static inline void *kr_take(size_t n_bytes)
 static inline void kr_give_back(void *block)
 {
     size_t n_bytes = block == NULL ? 0 : malloc_usable_size(block);
-    if (n_bytes >= 2 * KR_HUGE_PAGE && kr_lock()) {
+    int whole_pages = ((uintptr_t)block & (KR_HUGE_PAGE - 1)) == 0; /* malloc's own are not, whatever room they have */
+    if (n_bytes >= 2 * KR_HUGE_PAGE && whole_pages && kr_lock()) {
         kr_keep(block, n_bytes);
         kr_unlock();
         return;
@@ -149,6 +163,10 @@ static inline void kr_give_back(void *block)
 }
 
 #else
+
+static inline void kr_begin(void)
+{
+}
 
 static inline void *kr_take(size_t n_bytes)
 {

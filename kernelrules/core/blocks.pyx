@@ -3,15 +3,19 @@
 import numpy as np
 
 cdef extern from "Python.h":
+    Py_ssize_t PY_SSIZE_T_MAX
     int PyBuffer_FillInfo(Py_buffer *view, object owner, void *data, Py_ssize_t n_bytes, int readonly,
                           int flags) except -1
 
 cdef extern from "blocks.h" nogil:
+    void kr_begin()
     void *kr_take(size_t n_bytes)
     void kr_give_back(void *block)
 
 cdef enum:
     LARGE = 4194304                 # bytes from which on an array is taken from here
+
+kr_begin()
 
 
 cdef void *take(size_t n_bytes) noexcept nogil:
@@ -49,4 +53,6 @@ def empty(shape, dtype):
         n_bytes *= n
     if n_bytes < LARGE:
         return np.empty(shape, dtype=dtype)
+    if n_bytes > PY_SSIZE_T_MAX:
+        raise MemoryError(f"no memory for an array of {n_bytes} bytes")
     return np.frombuffer(Block(n_bytes), dtype=dtype).reshape(shape)

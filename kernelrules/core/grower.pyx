@@ -305,8 +305,7 @@ cdef int grow_tasks(Grower *top, Grower **subtrees, Py_ssize_t first, Py_ssize_t
     for k in prange(first, end, num_threads=n_threads, schedule="dynamic", chunksize=1):
         if subtrees[k] == NULL or subtrees[k].n_stack:
             one = grow_task(top, k, subtrees + k, scratch + threadid(), numbers[threadid()], budget)
-            if one != OK:
-                status = one
-            elif subtrees[k].n_stack == 0:
+            status |= one           # OpenMP gathers it: of = only that of the last subtree would be left
+            if one == OK and subtrees[k].n_stack == 0:
                 free_after_growing(subtrees[k])
     return status

@@ -423,12 +423,11 @@ cdef int read_batch(const real_t *example, Table *table, const uint32_t *labels,
                     uint16_t **codes, double **distinct) noexcept nogil:
     """Columns side by side, each by one thread."""
     cdef Py_ssize_t k
-    cdef int status = OK, found
+    cdef int status = OK
     for k in prange(width, num_threads=n_threads, schedule="dynamic", chunksize=1):
-        found = read_into(example, table, labels, few, first + k, turned + k * table.n if turned != NULL else NULL,
-                          work + threadid(), block + (first + k) * table.n, codes, distinct)
-        if found != OK:
-            status = found
+        # |=, which OpenMP gathers: of = only that of the last column would be left
+        status |= read_into(example, table, labels, few, first + k, turned + k * table.n if turned != NULL else NULL,
+                            work + threadid(), block + (first + k) * table.n, codes, distinct)
     return status
 
 

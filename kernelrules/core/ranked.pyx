@@ -231,7 +231,7 @@ def ranked_dense(const real_t[:, :] values, const Py_ssize_t[::1] n_levels, int 
     cdef Ranked ranked = Ranked(n, p, n * p)
     cdef Columns *columns = &ranked.columns
     cdef Work *work = new_work(n, n_threads)
-    cdef int status = OK, found
+    cdef int status = OK
     if work == NULL:
         raise MemoryError("working memory could not be allocated")
     try:
@@ -243,10 +243,9 @@ def ranked_dense(const real_t[:, :] values, const Py_ssize_t[::1] n_levels, int 
         for first in range(0, p, step):
             last = min(first + step, p)
             for j in prange(first, last, num_threads=n_threads, schedule="dynamic", chunksize=1, nogil=True):
-                found = read_dense(columns, &values[0, 0], values.strides[0], values.strides[1], j,
-                                   columns.n_ranks[j] > 0, work + threadid())
-                if found != OK:
-                    status = found
+                # |=, which OpenMP gathers: of = only that of the last column would be left
+                status |= read_dense(columns, &values[0, 0], values.strides[0], values.strides[1], j,
+                                     columns.n_ranks[j] > 0, work + threadid())
             raise_for_status(status)
             PyErr_CheckSignals()
     finally:
@@ -263,7 +262,7 @@ def ranked_sparse(const real_t[::1] data, const int[::1] rows, const Py_ssize_t[
     cdef Work *work = new_work(n, n_threads)
     cdef const real_t *data_at = &data[0] if data.shape[0] else NULL
     cdef const int *rows_at = &rows[0] if data.shape[0] else NULL
-    cdef int status = OK, found
+    cdef int status = OK
     if work == NULL:
         raise MemoryError("working memory could not be allocated")
     try:
@@ -275,10 +274,8 @@ def ranked_sparse(const real_t[::1] data, const int[::1] rows, const Py_ssize_t[
                 size += start[last + 1] - start[last]
                 last += 1
             for j in prange(first, last, num_threads=n_threads, schedule="dynamic", chunksize=16, nogil=True):
-                found = read_sparse(columns, data_at + columns.start[j], rows_at + columns.start[j], j,
-                                    columns.start[j + 1] - columns.start[j], work + threadid())
-                if found != OK:
-                    status = found
+                status |= read_sparse(columns, data_at + columns.start[j], rows_at + columns.start[j], j,
+                                      columns.start[j + 1] - columns.start[j], work + threadid())
             first = last
             raise_for_status(status)
             PyErr_CheckSignals()

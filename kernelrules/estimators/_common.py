@@ -83,6 +83,12 @@ def rows_or_share(value: Any, name: str, least: int, n: int) -> int:
 # ---- data -------------------------------------------------------------------------------------------------------
 
 
+def _validated(estimator: Any, *data: Any, **options: Any) -> Any:
+    """`validate_data`, without NumPy's warnings: it looks for NaN by a sum, which may overflow in both directions."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return validate_data(estimator, *data, **options)
+
+
 class KernelEstimator(BaseEstimator):
     """Reads numbers, dense or sparse; float32 stays float32."""
 
@@ -91,12 +97,12 @@ class KernelEstimator(BaseEstimator):
 
     def _read(self, X: Any, y: Any = "no_validation", **options: Any) -> Any:
         """X, or X and y, for a fit."""
-        return validate_data(self, X, y, accept_sparse="csr", dtype=_FLOATS, **options)
+        return _validated(self, X, y, accept_sparse="csr", dtype=_FLOATS, **options)
 
     def _read_again(self, X: Any) -> Any:
         """X for a prediction."""
         check_is_fitted(self)
-        return validate_data(self, X, accept_sparse="csr", dtype=_FLOATS, reset=False)
+        return _validated(self, X, accept_sparse="csr", dtype=_FLOATS, reset=False)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -119,10 +125,10 @@ class TableEstimator(BaseEstimator):
     def _read(self, X: Any, y: Any, *, least: int = 1) -> tuple[Any, Any]:
         """X and y for a fit."""
         if _is_frame(X):
-            X, y = validate_data(self, X, y, skip_check_array=True)
+            X, y = _validated(self, X, y, skip_check_array=True)
         else:
             separately = (self._checks() | {"estimator": self}, {"dtype": None, "ensure_2d": False})
-            X, y = validate_data(self, _objects_if_mixed(X), y, validate_separately=separately)
+            X, y = _validated(self, _objects_if_mixed(X), y, validate_separately=separately)
             _require_cells(X)
         n = X.shape[0]
         if n < least:
@@ -138,8 +144,8 @@ class TableEstimator(BaseEstimator):
         """X for a prediction."""
         check_is_fitted(self)
         if _is_frame(X):
-            return validate_data(self, X, skip_check_array=True, reset=False)
-        X = validate_data(self, _objects_if_mixed(X), reset=False, **self._checks())
+            return _validated(self, X, skip_check_array=True, reset=False)
+        X = _validated(self, _objects_if_mixed(X), reset=False, **self._checks())
         _require_cells(X)
         return X
 

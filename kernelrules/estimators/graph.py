@@ -3,11 +3,15 @@
 A new point is joined to its nearest training points, whose values stay what they are, and gets the mean of these,
 weighted as edges are: of all values that it may have, the one of the least fᵀLf with the Laplacian that is not
 normalised.
+
+Where numbers are so large or small that squares of distances would overflow or vanish, distances between new and old
+points are those of the data over a power of two.
 """
 
 from __future__ import annotations
 
 import math
+import sys
 from typing import Any
 
 import numpy as np
@@ -23,24 +27,24 @@ from kernelrules.results import Certificate
 
 __all__ = ["GraphClassifier"]
 
-_NAMES = {"k": "n_neighbors", "weight": "kernel", "lam": "alpha over the number of labels"}
+_NAMES = {"k": "n_neighbors", "weight": "kernel", "lam": "alpha over the sum of the labels' weights"}
 _KERNELS = {"knn": "binary", "rbf": "rbf"}
 
 
 class GraphClassifier(ClassifierMixin, KernelEstimator):
     """Classes of all points from those of a few: `graph.knn_graph` and `graph.fit` as an estimator.
 
-    Minimises, for a column of targets a class, Σ (fᵢ - yᵢ)² + alpha fᵀLf: the sum over the labelled points, L the
-    Laplacian of the graph that joins each point with its nearest neighbours. Points that are not labelled have -1 in
-    the place of y, as in scikit-learn's `LabelSpreading`.
+    Minimises, for a column of targets a class, Σ wᵢ (fᵢ - yᵢ)² + alpha fᵀLf: the sum over the labelled points, with
+    their weights, L the Laplacian of the graph that joins each point with its nearest neighbours. Points that are not
+    labelled have -1 in the place of y, as in scikit-learn's `LabelSpreading`.
 
     Parameters
     ----------
     n_neighbors : int
         Neighbours that each point chooses; of fewer points all others.
     alpha : float
-        What a difference between neighbours costs, greater than 0. `lam` of `graph.fit` is alpha over the number of
-        labels.
+        What a difference between neighbours costs, greater than 0. `lam` of `graph.fit` is alpha over the sum
+        of the labels' weights.
     kernel : {"rbf", "knn"} or callable
         Weights of edges at distance d: `exp(-gamma d²)`, 1, or what a function of the distances gives.
     gamma : float, "neighbours", "scale" or "auto"
@@ -108,7 +112,7 @@ class GraphClassifier(ClassifierMixin, KernelEstimator):
         self.unreached = unreached
         self.n_threads = n_threads
 
-    def fit(self, X: Any, y: Any) -> GraphClassifier:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> GraphClassifier:
         """Make the graph, and spread the labels.
 
         Parameters
@@ -117,6 +121,8 @@ class GraphClassifier(ClassifierMixin, KernelEstimator):
             All points.
         y : array (n,)
             Labels; -1, or what `unlabelled` is, where there is none (in an array of strings "-1").
+        sample_weight : array (n,), optional
+            Of the labels: a point of weight 0 counts as unlabelled, and stays in the graph.
 
         Returns
         -------
@@ -130,18 +136,24 @@ class GraphClassifier(ClassifierMixin, KernelEstimator):
         X, y = self._read(X, y, ensure_min_samples=2, copy=True)  # kept for predictions
         known = self._known(y)
         check_classification_targets(y[known])
+        weight = check.weights(sample_weight, len(y))[known]
+        if not weight.any():
+            raise ValueError("sample_weight is zero for every point that has a label")
         with called(_NAMES):
             edges = graph.knn_graph(
                 X, min(n_neighbours, X.shape[0] - 1), self._weight(), gamma=self.gamma, n_threads=self.n_threads
             )
             model = graph.fit(
-                edges, y[known], alpha / len(known), known, normalised=self.normalised, classify=True,
-                unreached="error" if self.unreached == "error" else "nan", n_threads=self.n_threads,
+                edges, y[known], alpha / float(weight.sum()), known, normalised=self.normalised, classify=True,
+                sample_weight=weight, unreached="error" if self.unreached == "error" else "nan",
+                n_threads=self.n_threads,
             )  # fmt: skip
         self.model_, self.graph_, self.X_ = model, edges, X
         self.classes_ = model.classes
-        self.label_distributions_ = _shares(model.values, np.searchsorted(model.classes, y[known]))
+        self.label_distributions_ = _shares(model.values, np.searchsorted(model.classes, y[known]), weight)
         self.transduction_ = self.classes_[self.label_distributions_.argmax(axis=1)]
+        self._exponent = _exponent_of(X)
+        X = _over_power(X, self._exponent)
         self._neighbours = NearestNeighbors(n_neighbors=min(n_neighbours, X.shape[0])).fit(X)
         self._edge, self._gamma = self.kernel, _gamma_of(edges, X) if self.kernel == "rbf" else None
         return self
@@ -194,8 +206,13 @@ class GraphClassifier(ClassifierMixin, KernelEstimator):
             Rows that sum to 1.
         """
         X = self._read_again(X)
-        with threadpool_limits(self.n_threads):
-            distances, nearest = self._neighbours.kneighbors(X)
+        if sparse.issparse(X):
+            check.matrix(X)  # scikit-learn would believe indices that lead out of X
+        with threadpool_limits(self.n_threads), np.errstate(over="ignore", invalid="ignore"):
+            distances, nearest = self._neighbours.kneighbors(_over_power(X, self._exponent))
+        far = np.flatnonzero(~np.isfinite(distances).all(axis=1))
+        if len(far):
+            raise ValueError(f"X is too far from the training points in row {far[0]}: the distance overflows float64")
         n, k = nearest.shape
         starts = np.arange(0, n * k + 1, k)
         edges = sparse.csr_array(
@@ -210,7 +227,10 @@ class GraphClassifier(ClassifierMixin, KernelEstimator):
             return np.ones_like(distances)
         if self._edge == "rbf":
             nearest = distances[:, :1]
-            return np.exp(-self._gamma * (distances - nearest) * (distances + nearest))
+            with np.errstate(over="ignore"):
+                return np.exp(-self._gamma * (distances - nearest) * (distances + nearest))
+        with np.errstate(over="ignore", under="ignore"):
+            distances = np.ldexp(distances, self._exponent)
         weight = check.targets(self._edge(distances.ravel()), distances.size, "kernel(d)").reshape(distances.shape)
         if (weight < 0).any():
             raise ValueError(f"kernel(d) must not be negative, got {weight.min()}")
@@ -233,12 +253,34 @@ class GraphClassifier(ClassifierMixin, KernelEstimator):
         return self.classes_[largest]
 
 
-def _shares(values: np.ndarray, codes: np.ndarray) -> np.ndarray:
-    """Values as shares; of points that no label reaches, the shares of the labels."""
-    counts = np.bincount(codes, minlength=values.shape[1]).astype(np.float64)
+def _shares(values: np.ndarray, codes: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Values as shares; of points that no label reaches, the shares of the labels' weight."""
+    counts = np.bincount(codes, weights=weight / weight.max(), minlength=values.shape[1])
     positive = np.clip(np.where(np.isnan(values), counts, values), 0.0, None)
     total = positive.sum(axis=1, keepdims=True)
     return np.where(total > 0, positive, counts) / np.where(total > 0, total, counts.sum())
+
+
+def _exponent_of(X: Any) -> int:
+    """Of the power of two that the data are divided by: 0 where squares of distances neither overflow nor vanish."""
+    data = X.data if sparse.issparse(X) else X
+    largest = max(float(data.max(initial=0.0)), -float(data.min(initial=0.0)))
+    limits = np.finfo(X.dtype)
+    least, most = math.sqrt(float(limits.tiny)) * 1e9, math.sqrt(float(limits.max) / 16 / X.shape[1])
+    return 0 if largest == 0 or least < largest < most else math.frexp(largest)[1]
+
+
+def _over_power(X: Any, exponent: int) -> Any:
+    """X / 2**exponent, in float64; X itself where that is 1."""
+    if exponent == 0:
+        return X
+    half = exponent // 2  # in two steps: 2**-exponent itself may not be a float64
+    wide = X.astype(np.float64)
+    data = wide.data if sparse.issparse(wide) else wide
+    data[...] = np.ldexp(np.ldexp(data, -half), half - exponent)
+    if not np.isfinite(data).all():
+        raise ValueError("X is too far from the training points: the distance overflows float64")
+    return wide
 
 
 def _gamma_of(edges: sparse.csr_array, X: Any) -> float:
@@ -250,4 +292,4 @@ def _gamma_of(edges: sparse.csr_array, X: Any) -> float:
     row = int(np.searchsorted(edges.indptr, place, side="right")) - 1
     difference = X[[row]].astype(np.float64) - X[[edges.indices[place]]].astype(np.float64)
     square = float(np.square(difference.data if sparse.issparse(difference) else difference).sum())
-    return exponents[place] / square if square > 0 and math.isfinite(square) else 1.0
+    return min(exponents[place] / square, sys.float_info.max) if square > 0 else 1.0

@@ -14,13 +14,14 @@ import numpy as np
 
 from kernelrules.persist.container import PersistError
 
-__all__ = ["Described", "bytes_of", "described", "from_bytes", "read_description"]
+__all__ = ["Described", "bytes_of", "described", "from_bytes", "read_description", "read_only"]
 
 _UNIT = r"\[([1-9]\d{0,8})?(Y|M|W|D|h|m|s|ms|us|ns|ps|fs|as)\]"
 _TYPES = re.compile(rf"<f[248]|[|]b1|[|][iu]1|<[iu][248]|<U[1-9]\d{{0,8}}|[|]S[1-9]\d{{0,8}}|<[mM]8{_UNIT}")
 _HEAD = 10  # bytes before the text of a head: its mark, version and length
 _LAST_CHARACTER = 0x10FFFF
 _MOST_DIMENSIONS = 32
+_MOST_BYTES = (1 << 63) - 1
 
 
 class Described(NamedTuple):
@@ -72,6 +73,8 @@ def read_description(dtype: Any, shape: Any, order: Any, name: str) -> Described
         found = np.dtype(dtype)
     except (TypeError, ValueError) as error:
         raise PersistError(f"{name} has a type that numpy does not know: {error}") from None
+    if math.prod(max(n, 1) for n in shape) * found.itemsize > _MOST_BYTES:  # numpy refuses it where a side is 0, too
+        raise PersistError(f"{name} has a shape that no array has: {tuple(shape)!r:.80}")
     longer = sum(n > 1 for n in shape)
     if found.newbyteorder("<").str != dtype or (order == "F" and (longer < 2 or 0 in shape)):
         raise PersistError(f"{name} is not described as save describes arrays")
@@ -83,11 +86,16 @@ def from_bytes(how: Described, flat: np.ndarray, name: str) -> np.ndarray:
     if how.n_bytes != len(flat):
         raise PersistError(f"{name} has {len(flat)} bytes, and {how.shape} of {how.dtype} would have {how.n_bytes}")
     _refuse_no_values(how.dtype, flat, name)
-    array = flat.view(how.dtype) if len(flat) else np.empty(math.prod(how.shape), dtype=how.dtype)
+    array = flat.view(how.dtype) if len(flat) else read_only(np.empty(0, dtype=how.dtype))
     array = array.reshape(how.shape) if how.order == "C" else array.reshape(how.shape[::-1]).T
     array = array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+    return read_only(array)
+
+
+def read_only(array: np.ndarray) -> np.ndarray:
+    """A view of an array into which nothing can be written any more: nor can the view be told otherwise."""
     array.flags.writeable = False
-    return array
+    return array.view()
 
 
 def _refuse_no_values(dtype: np.dtype, flat: np.ndarray, name: str) -> None:

@@ -170,6 +170,8 @@ def members_of(archive: np.ndarray) -> dict[str, np.ndarray]:
     if not begins_as_ours(bytes(view[:_ALIGNMENT])):
         raise PersistError("it is not a file that kernelrules.save wrote")
     entries = _entries(view)
+    if sum(entry.size for entry in entries) > len(view):
+        raise PersistError("it is damaged: its directory lists members that are larger than the file")
     layout = _layout(entries)
     end = layout.starts[-1] + entries[-1].size
     if end + len(layout.directory) != len(view) or view[end:] != layout.directory:

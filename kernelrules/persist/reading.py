@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelrules.persist.arrays import from_bytes, read_description
+from kernelrules.persist.arrays import from_bytes, read_description, read_only
 from kernelrules.persist.container import PersistError
 from kernelrules.persist.registry import TYPES, Path, field_names, place, required_fields
 from kernelrules.persist.verify import require_sparse, verify
@@ -159,18 +159,18 @@ class Reader:
         if node["scalar"] == "bytes":
             return np.bytes_(_decoded(node["base64"], path))
         how = read_description(node["scalar"], [], "C", place(path))
+        if how.dtype.kind in "US":
+            raise PersistError(f"{place(path)} is not written as strings are")
         return from_bytes(how, np.frombuffer(_decoded(node["base64"], path), dtype=np.uint8), place(path))[()]
 
     def _objects(self, node: dict[str, Any], path: Path) -> np.ndarray:
-        entries, shape = self.value(_a_list(node["objects"], path), path), _shape(node["shape"], path)
+        entries, shape = self.value(_a_list(node["objects"], path), path), _shape(node["shape"], path, "<i8")
         if math.prod(shape) != len(entries):
             raise PersistError(f"{place(path)} has {len(entries)} entries and the shape {shape}")
         array = np.empty(len(entries), dtype=object)
         for i, entry in enumerate(entries):
             array[i] = entry
-        array = array.reshape(shape)
-        array.flags.writeable = False
-        return array
+        return read_only(array).reshape(shape)
 
     def _masked(self, node: dict[str, Any], path: Path) -> np.ma.MaskedArray:
         data, mask = self.value(node["masked"], (*path, "data")), self.value(node["mask"], (*path, "mask"))
@@ -184,7 +184,7 @@ class Reader:
         return np.ma.MaskedArray(data, mask=mask)
 
     def _sparse(self, node: dict[str, Any], path: Path) -> Any:
-        shape = _shape(node["shape"], path)
+        shape = tuple(length for side in _a_list(node["shape"], path) for length in _shape([side], path))
         if not isinstance(node["sparse"], str) or node["sparse"] not in SPARSE or len(shape) != 2:
             raise PersistError(f"{place(path)} is not a sparse matrix of a known kind")
         parts = {name: self.value(node[name], (*path, name)) for name in ("data", "indices", "indptr")}
@@ -220,6 +220,9 @@ def _made(cls: Any, fields: dict[str, Any], path: Path) -> Any:
         made = cls(**fields)
     except (TypeError, ValueError) as error:
         raise PersistError(f"{place(path) or 'the result'} is no {cls.__name__}: {error}") from None
+    for field, given in fields.items():
+        if type(getattr(made, field)) is not type(given):  # the class has made something else of it
+            raise PersistError(f"{place((*path, field))} is not written as {cls.__name__} has it: {given!r:.60}")
     verify(made, path)
     return made
 
@@ -230,8 +233,8 @@ def _a_list(node: Any, path: Path) -> list[Any]:
     return node
 
 
-def _shape(node: Any, path: Path) -> tuple[int, ...]:
-    return read_description("|u1", node, "C", place(path)).shape
+def _shape(node: Any, path: Path, dtype: str = "|u1") -> tuple[int, ...]:
+    return read_description(dtype, node, "C", place(path)).shape
 
 
 def _decoded(text: Any, path: Path) -> bytes:

@@ -100,10 +100,24 @@ def _weights_fit_map(kernel: Any, n_features: int, n_weights: int) -> None:
         _say(n_weights == n_features, f"there are {n_weights} weights of {n_features} features")
         return
     _say(isinstance(kernel, kernels.Polynomial), f"{kernel!r} has no map that the weights could be of")
-    longest = max(n_features, kernel.degree)
+    _say(n_features >= 0, f"n_features must be at least 0, got {n_features!r}")
     most = max((n_features + kernel.degree) * n_weights, _FEW_MONOMIALS)
-    n_monomials = math.comb(n_features + kernel.degree, kernel.degree) if longest <= most else most + 1
+    n_monomials = _monomials_up_to(n_features, kernel.degree, most)
     _say(n_weights <= n_monomials <= most, f"the weights are {n_weights}, which the map of {kernel!r} does not have")
+
+
+def _monomials_up_to(n_features: int, degree: int, most: int) -> int:
+    """Monomials of so many variables up to a degree, C(n_features + degree, degree); or some number above `most`.
+
+    Each factor at least doubles the product, so that few are needed whatever a file says.
+    """
+    fewer, more = sorted((n_features, degree))
+    found = 1
+    for i in range(1, fewer + 1):
+        found = found * (more + i) // i
+        if found > most:
+            break
+    return found
 
 
 def _lengths(owner: Any, names: str, shape: tuple[int | None, ...], kinds: str = "fiu") -> None:
@@ -172,6 +186,12 @@ def _tuned(tuned: results.TuneResult) -> None:
     shape = (len(require_array(tuned.gammas, "gammas", "fiu")), len(require_array(tuned.Cs, "Cs", "fiu")))
     _lengths(tuned, "mean se", shape)
     _lengths(tuned, "fold_errors", (*shape, None))
+    known = set(tuned.best) in ({"C"}, {"C", "gamma"})
+    _say(known, f"best must hold C and, where there is one, gamma; it holds {sorted(tuned.best)!r:.60}")
+    for name, grid in (("C", tuned.Cs), ("gamma", tuned.gammas)):
+        if name in tuned.best:
+            chosen = tuned.best[name]
+            _say((grid == chosen).any(), f"best has a {name} that is not in the grid: {chosen!r:.60}")
 
 
 def _erm(fit: results.ErmFit) -> None:
