@@ -185,8 +185,7 @@ cdef class Used:
     cdef Source rows
 
 
-cdef Used used_by(Tests tests, const int64_t[::1] chosen, const real_t[:, :] x):
-    cdef Used used = Used()
+cdef int find_used(Used used, Tests tests, const int64_t[::1] chosen, const real_t[:, :] x) except -1:
     cdef Source *rows = &used.rows
     cdef Py_ssize_t e, n = chosen.shape[0], itemsize = sizeof(real_t)
     used.place = memoryview(bytearray((n + 1) * sizeof(int64_t))).cast("q")
@@ -206,7 +205,7 @@ cdef Used used_by(Tests tests, const int64_t[::1] chosen, const real_t[:, :] x):
         rows.n_used = x.shape[1]
         for e in range(n):
             used.place[e] = tests.tests[chosen[e]].column
-    return used
+    return 0
 
 
 cdef void fill_word(const Test *tests, const int64_t *chosen, Py_ssize_t n_chosen, const int64_t *place,
@@ -228,13 +227,13 @@ def fill_masks(Tests tests, const int64_t[::1] chosen, const real_t[:, :] x, uin
     """masks[t, i // 64], bit i % 64 = whether row i passes test t, for the chosen t; bits past the last row are 0."""
     cdef Py_ssize_t n = x.shape[0], n_words = masks.shape[1], word, first = 0, last, step = 128 * n_threads
     cdef Py_ssize_t n_chosen = chosen.shape[0], share
-    cdef Used used
+    cdef Used used = Used()
     cdef real_t *values
     if masks.shape[0] != tests.n or n_words != (n + WORD - 1) // WORD or x.shape[1] != tests.n_columns:
         raise ValueError("the shapes of the rows, the tests and the masks do not agree")
     if n == 0 or n_chosen == 0:
         return
-    used = used_by(tests, chosen, x)
+    find_used(used, tests, chosen, x)
     share = used.rows.n_used * STRIDE
     values = <real_t *> malloc(n_threads * share * sizeof(real_t))
     if values == NULL:
@@ -306,7 +305,7 @@ def first_rules_by_words(Tests tests, const int64_t[::1] start, const int64_t[::
     cdef Py_ssize_t n_words = (n + WORD - 1) // WORD
     cdef int64_t[::1] all_tests = memoryview(bytearray((tests.n + 1) * sizeof(int64_t))).cast("q")
     cdef RuleTests rules
-    cdef Used used
+    cdef Used used = Used()
     cdef char *desks
     cdef char *desk
     if out.shape[0] != n or x.shape[1] != tests.n_columns or start.shape[0] < 1 or start[0] != 0:
@@ -321,7 +320,7 @@ def first_rules_by_words(Tests tests, const int64_t[::1] start, const int64_t[::
         return
     for i in range(tests.n):
         all_tests[i] = i
-    used = used_by(tests, all_tests[:tests.n], x)
+    find_used(used, tests, all_tests[:tests.n], x)
     rules.tests, rules.n_tests, rules.n_rules, rules.rows = tests.tests, tests.n, start.shape[0] - 1, &used.rows
     rules.place, rules.start, rules.ids = &used.place[0], &start[0], &ids[0] if ids.shape[0] > 0 else NULL
     size = desk_size(&rules)
