@@ -10,8 +10,13 @@ HEAD_START = 0.4  # seconds that one computes before the signal
 TRIES = 3  # a busy machine may take a second to wake a process up
 PATIENCE = 60.0
 
+# A signal that the parent's parents ignore or block would be so here.
 LOOP = """
-import os, time
+import os, signal, sys, time
+blocked, heard = signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT]), signal.getsignal(signal.SIGINT)
+if signal.SIGINT in blocked or heard is not signal.default_int_handler:
+    print(f"SIGINT was blocked: {signal.SIGINT in blocked}, handled by {heard}", file=sys.stderr)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 for name, (prepare, call) in CASES.items():
     exec(prepare)
     code, finished = compile(call, name, "eval"), False
