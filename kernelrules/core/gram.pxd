@@ -69,3 +69,4 @@ cdef int plan_rows(Plan *plan, const real_t *x, Py_ssize_t n, Py_ssize_t stride,
 cdef int bind_rows(Plan *plan, const real_t *x, Py_ssize_t n, Py_ssize_t stride) noexcept nogil
 cdef void unbind_rows(Plan *plan) noexcept nogil
 cdef int fill_rows(Plan *plan, const Py_ssize_t *rows, Py_ssize_t n_rows, real_t *out) noexcept nogil
+cdef int fill_square(const Plan *plan, const Py_ssize_t *points, Py_ssize_t n, real_t *out) noexcept nogil

@@ -253,16 +253,23 @@ cdef void unbind_rows(Plan *plan) noexcept nogil:
     memset(&plan.x, 0, sizeof(Operand))
 
 
+cdef real_t *gathered(const Plan *plan, const Py_ssize_t *rows, Py_ssize_t n_rows, real_t *example) noexcept nogil:
+    """A copy of some rows of the plan's data, without gaps; NULL where memory ends."""
+    cdef Py_ssize_t p = plan.n_features, r
+    cdef real_t *block = <real_t *> malloc(n_rows * p * sizeof(real_t))
+    for r in range(n_rows if block != NULL else 0):
+        memcpy(block + r * p, <const real_t *> plan.z.data + rows[r] * plan.z.stride, p * sizeof(real_t))
+    return block
+
+
 cdef int fill_rows(Plan *plan, const Py_ssize_t *rows, Py_ssize_t n_rows, real_t *out) noexcept nogil:
     """out[r] = row rows[r] of the Gram matrix of the plan's data, without gaps."""
-    cdef Py_ssize_t n = plan.z.n, p = plan.n_features, r
-    cdef real_t *block = <real_t *> malloc(n_rows * p * sizeof(real_t))
+    cdef Py_ssize_t n = plan.z.n, r
+    cdef real_t *block = gathered(plan, rows, n_rows, out)
     cdef int status
     if block == NULL:
         return NO_MEMORY
-    for r in range(n_rows):
-        memcpy(block + r * p, <const real_t *> plan.z.data + rows[r] * plan.z.stride, p * sizeof(real_t))
-    status = bind_rows(plan, block, n_rows, p)
+    status = bind_rows(plan, block, n_rows, plan.n_features)
     if status == OK:
         status = run_tiles(plan, 0, plan.n_tiles, out, n)
     unbind_rows(plan)
@@ -270,6 +277,25 @@ cdef int fill_rows(Plan *plan, const Py_ssize_t *rows, Py_ssize_t n_rows, real_t
     if plan.unit_diagonal:
         for r in range(n_rows):
             out[r * n + rows[r]] = 1
+    return status
+
+
+cdef int fill_square(const Plan *plan, const Py_ssize_t *points, Py_ssize_t n, real_t *out) noexcept nogil:
+    """out[i, j] = entry (points[i], points[j]) of the Gram matrix of the plan's data, without gaps."""
+    cdef Plan square = plan[0]
+    cdef Py_ssize_t tiles = (n + TILE - 1) // TILE
+    cdef real_t *block = gathered(plan, points, n, out)
+    cdef int status
+    if block == NULL:
+        return NO_MEMORY
+    status = bind_rows(&square, block, n, plan.n_features)
+    square.z, square.symmetric, square.tiles_across = square.x, True, tiles
+    square.n_tiles = tiles * (tiles + 1) // 2
+    square.streamed = n * n * <double> sizeof(real_t) > STREAM_BYTES
+    if status == OK:
+        status = run_tiles(&square, 0, square.n_tiles, out, n)
+    unbind_rows(&square)
+    free(block)
     return status
 
 

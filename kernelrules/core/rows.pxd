@@ -42,7 +42,8 @@ cdef struct Store:
     DensePlan *dense            # who computes rows: one of these three
     SparsePlan *sparse
     const kr_row_source *source
-    void *slots
+    void **chunks               # memory of so many slots each; NULL: not used yet
+    Py_ssize_t chunk_slots
     Py_ssize_t n_slots
     Py_ssize_t head
     Py_ssize_t *slot_of         # of a point; -1: not there
@@ -62,8 +63,8 @@ cdef int find_rows(Store *store, const Py_ssize_t *points, Py_ssize_t n, const r
 cdef void gather_row(const real_t *row, const Py_ssize_t *points, Py_ssize_t n, real_t *out) noexcept nogil
 cdef int find_block(Store *store, const Py_ssize_t *points, Py_ssize_t n, const real_t **rows, const Py_ssize_t *before,
                     const real_t *old, Py_ssize_t n_old, real_t *block) noexcept nogil
-cdef void add_change(Store *store, const Py_ssize_t *points, const double *coefficients, Py_ssize_t n,
-                     const real_t **rows, const Segment *segments, int n_segments, double *gradient) noexcept nogil
+cdef int add_change(Store *store, const Py_ssize_t *points, const double *coefficients, Py_ssize_t n,
+                    const real_t **rows, const Segment *segments, int n_segments, double *gradient) noexcept nogil
 
 
 cdef class KernelRows:

@@ -15,7 +15,8 @@ from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
 
 from kernelrules.core cimport gram_csr
-from kernelrules.core.gram cimport fill_gram, fill_rows, free_plan, plan_rows
+from kernelrules.core.blocks cimport give_back, take
+from kernelrules.core.gram cimport TILE, fill_gram, fill_rows, fill_square, free_plan, plan_rows
 from kernelrules.core.machine cimport simd_level
 from kernelrules.core.simd cimport add_rows, dot, pick
 from kernelrules.core.status cimport BAD_ARGUMENT, CALLBACK, LINEAR, NO_MEMORY, OK, kr_kernel
@@ -29,6 +30,7 @@ cdef extern from "Python.h":
 cdef enum:
     PART = 1024             # points whose gradients are changed together, in second-level cache
     WORTH = 200000          # nanoseconds of work that are worth a thread
+    CHUNK_BYTES = 128 << 20 # memory for rows is taken in pieces of about that size: a few, which are kept for the next fit
 
 
 cdef int threads_for(const Store *store, double nanoseconds) noexcept nogil:
@@ -81,10 +83,42 @@ cdef Py_ssize_t list_missing(Store *store, const Py_ssize_t *points, Py_ssize_t 
     return n_missing
 
 
+cdef inline real_t *slot_at(const Store *store, Py_ssize_t slot, const real_t *example) noexcept nogil:
+    return <real_t *> store.chunks[slot // store.chunk_slots] + slot % store.chunk_slots * store.n
+
+
+cdef void empty_slots(Store *store, Py_ssize_t first, Py_ssize_t n) noexcept nogil:
+    """Forget what is in these slots."""
+    cdef Py_ssize_t slot
+    for slot in range(first, first + n):
+        if store.point_in[slot] >= 0:
+            store.slot_of[store.point_in[slot]] = -1
+            store.point_in[slot] = -1
+
+
+cdef int fill_slots(Store *store, const Py_ssize_t *points, Py_ssize_t n, const real_t *example) noexcept nogil:
+    """Compute rows into the next n slots, which lie in one chunk."""
+    cdef Py_ssize_t chunk = store.head // store.chunk_slots, r
+    cdef int status
+    if store.chunks[chunk] == NULL:
+        store.chunks[chunk] = take(store.chunk_slots * store.n * sizeof(real_t))
+        if store.chunks[chunk] == NULL:
+            return NO_MEMORY
+    empty_slots(store, store.head, n)
+    status = compute_rows(store, points, n, slot_at(store, store.head, example))
+    if status != OK:
+        return status
+    for r in range(n):
+        store.point_in[store.head + r] = points[r]
+        store.slot_of[points[r]] = store.head + r
+    store.head = (store.head + n) % store.n_slots
+    return OK
+
+
 cdef int find_rows(Store *store, const Py_ssize_t *points, Py_ssize_t n, const real_t **rows) noexcept nogil:
     """rows[i] = where the kernel row of points[i] is, until the next call. The points differ, and fit the slots."""
-    cdef Py_ssize_t i, r, slot, batch, done = 0, n_missing
-    cdef real_t *slots = <real_t *> store.slots
+    cdef Py_ssize_t i, batch, done = 0, n_missing
+    cdef const real_t *example = NULL
     cdef int status
     if store.kind == WHOLE:
         for i in range(n):
@@ -94,26 +128,17 @@ cdef int find_rows(Store *store, const Py_ssize_t *points, Py_ssize_t n, const r
         return BAD_ARGUMENT
     n_missing = list_missing(store, points, n)
     for i in range(n_missing):
-        slot = store.slot_of[store.missing[i]]
-        if slot >= 0:
-            store.point_in[slot] = -1
-            store.slot_of[store.missing[i]] = -1
-    while done < n_missing:                 # twice at most: to the end of the ring, and from its beginning
-        batch = min(n_missing - done, store.n_slots - store.head)
-        for r in range(batch):
-            if store.point_in[store.head + r] >= 0:
-                store.slot_of[store.point_in[store.head + r]] = -1
-                store.point_in[store.head + r] = -1
-        status = compute_rows(store, store.missing + done, batch, slots + store.head * store.n)
+        if store.slot_of[store.missing[i]] >= 0:
+            empty_slots(store, store.slot_of[store.missing[i]], 1)
+    while done < n_missing:                 # to the end of a chunk, or of the ring
+        batch = min(store.n_slots - store.head, store.chunk_slots - store.head % store.chunk_slots)
+        batch = min(batch, n_missing - done)
+        status = fill_slots(store, store.missing + done, batch, example)
         if status != OK:
             return status
-        for r in range(batch):
-            store.point_in[store.head + r] = store.missing[done + r]
-            store.slot_of[store.missing[done + r]] = store.head + r
-        store.head = (store.head + batch) % store.n_slots
         done += batch
     for i in range(n):
-        rows[i] = slots + store.slot_of[points[i]] * store.n
+        rows[i] = slot_at(store, store.slot_of[points[i]], example)
     return OK
 
 
@@ -204,15 +229,21 @@ cdef int products_block(Store *store, const Py_ssize_t *points, Py_ssize_t n, co
 
 cdef int find_block(Store *store, const Py_ssize_t *points, Py_ssize_t n, const real_t **rows, const Py_ssize_t *before,
                     const real_t *old, Py_ssize_t n_old, real_t *block) noexcept nogil:
-    """block[i, j] = k of points i and j. `rows` is what find_rows gave; `before` and `old` are as in products_block."""
+    """block[i, j] = k of points i and j. `rows` is room for n addresses; `before` and `old` are as in products_block."""
     cdef Py_ssize_t i
-    cdef int n_threads = threads_for(store, n * <double> n)
+    cdef int status, n_threads = threads_for(store, n * <double> n)
     if store.kind == PRODUCTS:
         if real_t is double:
             store.n_computed += n
             return products_block(store, points, n, before, old, n_old, block)
         else:
             return BAD_ARGUMENT
+    if store.dense != NULL:         # computed anew: that takes less time than finding them in rows all over memory
+        store.dense.n_threads = threads_for(store, n * <double> n * (0.5 + 0.015 * store.dense.n_features))
+        return fill_square(store.dense, points, n, block)
+    status = find_rows(store, points, n, rows)
+    if status != OK:
+        return status
     for i in prange(n, num_threads=n_threads, schedule="static"):
         gather_row(rows[i], points, n, block + i * n)
     return OK
@@ -246,33 +277,57 @@ cdef void products_part(const Store *store, const Segment *segment, Py_ssize_t f
             gradient[segment.start + k] += sparse_dot(data, segment.point + k, store.change)
 
 
-cdef void add_change(Store *store, const Py_ssize_t *points, const double *coefficients, Py_ssize_t n,
-                     const real_t **rows, const Segment *segments, int n_segments, double *gradient) noexcept nogil:
-    """gradient += K[:, points] · coefficients, for the variables of all segments."""
+cdef void add_rows_of(Store *store, const double *coefficients, Py_ssize_t n, const real_t **rows,
+                      const Segment *segments, int n_segments, double *gradient) noexcept nogil:
+    """gradient += the rows times their coefficients."""
+    cdef Py_ssize_t part, length
+    cdef int s, n_threads
+    for s in range(n_segments):
+        length = segments[s].n
+        n_threads = threads_for(store, length * 0.3 * n)
+        for part in prange((length + PART - 1) // PART, num_threads=n_threads, schedule="static"):
+            add_rows(store.simd, rows, segments[s].point + part * PART, coefficients, n,
+                     gradient + segments[s].start + part * PART, min(<Py_ssize_t> PART, length - part * PART))
+
+
+cdef void add_products(Store *store, const Py_ssize_t *points, const double *coefficients, Py_ssize_t n,
+                       const Segment *segments, int n_segments, double *gradient) noexcept nogil:
+    """The same for the linear kernel: gradient += X·(Xᵀ·coefficients)."""
     cdef const Data *data = &store.data
     cdef const double *features
-    cdef Py_ssize_t i, part, n_parts, length
-    cdef double each = 0.3 * n
+    cdef Py_ssize_t i, part, length
+    cdef double each = 0.2 * data.n_features if data.indices == NULL else 100.0
     cdef int s, n_threads
-    if store.kind == PRODUCTS:
-        each = 0.2 * data.n_features if data.indices == NULL else 100.0
-        memset(store.change, 0, data.n_features * sizeof(double))
-        for i in range(n):
-            if data.indices == NULL:
-                features = data.data + points[i] * data.stride
-                add_rows(store.simd, &features, 0, coefficients + i, 1, store.change, data.n_features)
-            else:
-                add_features(data, points[i], coefficients[i], store.change)
+    memset(store.change, 0, data.n_features * sizeof(double))
+    for i in range(n):
+        if data.indices == NULL:
+            features = data.data + points[i] * data.stride
+            add_rows(store.simd, &features, 0, coefficients + i, 1, store.change, data.n_features)
+        else:
+            add_features(data, points[i], coefficients[i], store.change)
     for s in range(n_segments):
-        n_parts = (segments[s].n + PART - 1) // PART
         length = segments[s].n
         n_threads = threads_for(store, length * each)
-        for part in prange(n_parts, num_threads=n_threads, schedule="static"):
-            if store.kind == PRODUCTS:
-                products_part(store, &segments[s], part * PART, min((part + 1) * PART, length), gradient)
-            else:
-                add_rows(store.simd, rows, segments[s].point + part * PART, coefficients, n,
-                         gradient + segments[s].start + part * PART, min(<Py_ssize_t> PART, length - part * PART))
+        for part in prange((length + PART - 1) // PART, num_threads=n_threads, schedule="static"):
+            products_part(store, &segments[s], part * PART, min((part + 1) * PART, length), gradient)
+
+
+cdef int add_change(Store *store, const Py_ssize_t *points, const double *coefficients, Py_ssize_t n,
+                    const real_t **rows, const Segment *segments, int n_segments, double *gradient) noexcept nogil:
+    """gradient += K[:, points] · coefficients, for the variables of all segments. `rows` is room for n addresses."""
+    cdef Py_ssize_t first = 0, batch
+    cdef int status
+    if store.kind == PRODUCTS:
+        add_products(store, points, coefficients, n, segments, n_segments, gradient)
+        return OK
+    while first < n:
+        batch = n if store.kind == WHOLE else min(n - first, store.n_slots)
+        status = find_rows(store, points + first, batch, rows)
+        if status != OK:
+            return status
+        add_rows_of(store, coefficients + first, batch, rows, segments, n_segments, gradient)
+        first += batch
+    return OK
 
 
 # ---- made from Python ------------------------------------------------------------------------------------------
@@ -346,15 +401,16 @@ cdef int start(KernelRows rows, StoreKind kind, Py_ssize_t n, int n_threads, con
 
 
 cdef int make_slots(Store *store, Py_ssize_t n_slots, Py_ssize_t itemsize) noexcept nogil:
-    """Room for rows to be kept. free_slots() must follow."""
+    """Room for rows to be kept, of which memory is taken when it is used. free_slots() must follow."""
     cdef Py_ssize_t n = store.n, i
     n_slots = min(max(n_slots, <Py_ssize_t> 2), n)      # a step needs two
     store.n_slots = n_slots
-    store.slots = malloc(n_slots * n * itemsize)        # of small pages: most of it may never be used
+    store.chunk_slots = min(n_slots, max(<Py_ssize_t> 2 * TILE, CHUNK_BYTES // (n * itemsize)))
+    store.chunks = <void **> calloc((n_slots - 1) // store.chunk_slots + 1, sizeof(void *))
     store.slot_of = <Py_ssize_t *> malloc(n * sizeof(Py_ssize_t))
     store.point_in = <Py_ssize_t *> malloc(n_slots * sizeof(Py_ssize_t))
     store.missing = <Py_ssize_t *> malloc(n * sizeof(Py_ssize_t))
-    if store.slots == NULL or store.slot_of == NULL or store.point_in == NULL or store.missing == NULL:
+    if store.chunks == NULL or store.slot_of == NULL or store.point_in == NULL or store.missing == NULL:
         return NO_MEMORY
     for i in range(n):
         store.slot_of[i] = -1
@@ -364,7 +420,11 @@ cdef int make_slots(Store *store, Py_ssize_t n_slots, Py_ssize_t itemsize) noexc
 
 
 cdef void free_slots(Store *store) noexcept nogil:
-    free(store.slots)
+    cdef Py_ssize_t chunk
+    if store.chunks != NULL:
+        for chunk in range((store.n_slots - 1) // store.chunk_slots + 1):
+            give_back(store.chunks[chunk])
+    free(store.chunks)
     free(store.slot_of)
     free(store.point_in)
     free(store.missing)
@@ -470,11 +530,11 @@ def multiply(KernelRows rows, const double[::1] beta, double[::1] out, runs):
             first, last = chunk * PART, min((chunk + 1) * PART, n_used)
             with nogil:
                 if rows.single:
-                    status = multiply_some(&rows.store, points + first, used + first, last - first,
-                                           <const float **> addresses, segments, n_runs, &out[0])
+                    status = add_change(&rows.store, points + first, used + first, last - first,
+                                        <const float **> addresses, segments, n_runs, &out[0])
                 else:
-                    status = multiply_some(&rows.store, points + first, used + first, last - first,
-                                           <const double **> addresses, segments, n_runs, &out[0])
+                    status = add_change(&rows.store, points + first, used + first, last - first,
+                                        <const double **> addresses, segments, n_runs, &out[0])
             raise_for_status(status)
             PyErr_CheckSignals()
     finally:
@@ -482,14 +542,6 @@ def multiply(KernelRows rows, const double[::1] beta, double[::1] out, runs):
         free(points)
         free(used)
         free(addresses)
-
-
-cdef int multiply_some(Store *store, const Py_ssize_t *points, const double *coefficients, Py_ssize_t n,
-                       const real_t **rows, const Segment *segments, int n_segments, double *out) noexcept nogil:
-    cdef int status = OK if store.kind == PRODUCTS else find_rows(store, points, n, rows)
-    if status == OK:
-        add_change(store, points, coefficients, n, rows, segments, n_segments, out)
-    return status
 
 
 def part(KernelRows rows, const Py_ssize_t[::1] first, const Py_ssize_t[::1] second, real_t[:, ::1] out,

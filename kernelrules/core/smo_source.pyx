@@ -9,7 +9,7 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
 from kernelrules.core.machine cimport simd_level
-from kernelrules.core.rows cimport CACHED, Segment, Store, add_change, find_rows, free_slots, make_slots
+from kernelrules.core.rows cimport CACHED, Segment, Store, add_change, free_slots, make_slots
 from kernelrules.core.simd cimport pick
 from kernelrules.core.status cimport BAD_ARGUMENT, MAX_ITER, NO_MEMORY, OK, STALLED, STOPPED
 from kernelrules.core.steps cimport FAILED, GROUPS, MORE, SOLVED, Best, Dual, scan_all, set_masks
@@ -63,23 +63,14 @@ cdef int make_segments(const kr_smo_problem *problem, Segment *segments) noexcep
 cdef int renew_gradient(Dual *dual, Store *store, const kr_smo_problem *problem, double *beta, Py_ssize_t *points,
                         const double **rows) noexcept nogil:
     """gradient = K·beta + linear from kernel rows."""
-    cdef Py_ssize_t v, i, n = problem.n_points, n_used = 0, first, batch
-    cdef int status
+    cdef Py_ssize_t v, i, n = problem.n_points, n_used = 0
     for v in range(dual.n):
         dual.gradient[v] = problem.linear[v % n]
     for i in range(n):
         beta[n_used] = dual.a[i] + (dual.a[n + i] if dual.n > n else 0.0)
         points[n_used] = i
         n_used += beta[n_used] != 0
-    first = 0
-    while first < n_used:
-        batch = min(store.n_slots, n_used - first)
-        status = find_rows(store, points + first, batch, rows)
-        if status != OK:
-            return status
-        add_change(store, points + first, beta + first, batch, rows, dual.segments, dual.n_segments, dual.gradient)
-        first += batch
-    return OK
+    return add_change(store, points, beta, n_used, rows, dual.segments, dual.n_segments, dual.gradient)
 
 
 cdef double offset_of(const Dual *dual, int group) noexcept nogil:

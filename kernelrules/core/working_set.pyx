@@ -12,7 +12,7 @@ from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memset
 
 from kernelrules.core.blocks cimport give_back, take
-from kernelrules.core.rows cimport CACHED, PRODUCTS, WHOLE, add_change, find_block, find_rows
+from kernelrules.core.rows cimport PRODUCTS, WHOLE, add_change, find_block
 from kernelrules.core.status cimport NO_MEMORY, OK
 from kernelrules.core.steps cimport (
     FAILED, GROUPS, MORE, NO_NUMBER, PAUSED, SOLVED, STALLED, Best, Outcome, View, scan_all, set_mask, solve_all,
@@ -47,11 +47,11 @@ cdef int start_work(Work *work, const Dual *dual, const Store *store, Py_ssize_t
     memset(work, 0, sizeof(Work))
     if store.kind == PRODUCTS:
         q = 2 * NARROW if n <= 2 * NARROW else NARROW
-    elif store.kind == CACHED:
-        q = min(q, store.n_slots)
-    else:
+    elif whole:
         q = count_points(dual)
         q = q * 3 // 4 if q <= FEW_POINTS else q // 2
+    elif store.dense == NULL:                   # blocks come from whole rows, which have to be there together
+        q = min(q, store.n_slots)
     work.size = q
     work.gains = malloc((n if whole else 2 * q) * itemsize)
     if work.gains == NULL:
@@ -311,10 +311,6 @@ cdef int do_round(Dual *dual, Store *store, Work *work, const Best *best, double
     match_old(work)
     work.block, work.old_block = work.old_block if store.kind == PRODUCTS else work.block, \
         work.block if store.kind == PRODUCTS else work.old_block
-    if store.kind != PRODUCTS:
-        status = find_rows(store, work.members, work.n_members, rows)
-        if status != OK:
-            return status
     status = find_block(store, work.members, work.n_members, rows, work.before, <const real_t *> work.old_block,
                         work.n_old, <real_t *> work.block)
     if status != OK:
@@ -339,11 +335,8 @@ cdef int do_round(Dual *dual, Store *store, Work *work, const Best *best, double
         if change[i] != 0:
             work.candidates[n_changed] = work.members[i]
             change[n_changed] = change[i]
-            if store.kind != PRODUCTS:
-                rows[n_changed] = rows[i]
             n_changed += 1
-    add_change(store, work.candidates, change, n_changed, rows, dual.segments, dual.n_segments, dual.gradient)
-    return OK
+    return add_change(store, work.candidates, change, n_changed, rows, dual.segments, dual.n_segments, dual.gradient)
 
 
 # ---- shrinking -------------------------------------------------------------------------------------------------
@@ -426,8 +419,8 @@ cdef int unshrink(Dual *dual, Store *store, Work *work, const real_t *example) n
             work.pending[i] = 0
             batch += 1
         if batch == work.size or (i == store.n - 1 and batch > 0):
-            status = find_rows(store, work.candidates, batch, rows)
-            add_change(store, work.candidates, work.keys, batch, rows, dual.segments, dual.n_segments, dual.gradient)
+            status = add_change(store, work.candidates, work.keys, batch, rows, dual.segments, dual.n_segments,
+                                dual.gradient)
             batch = 0
     return status
 
