@@ -7,7 +7,8 @@
 Suppliers of rows are dense data, sparse data, or a kr_row_source of the caller's. All kernel values of a store have one
 type, float32 for kernels bounded by 1 and float64 for the others.
 
-Invariant: values do not depend on what else was asked for before, nor on the number of threads.
+Invariant: nothing depends on the number of threads. Rows do not depend on what else was asked for before; the order in
+which they are added to gradients does, where only some of them can be kept.
 """
 
 from cython.parallel cimport prange, threadid
@@ -18,7 +19,7 @@ from kernelrules.core cimport gram_csr
 from kernelrules.core.blocks cimport give_back, take
 from kernelrules.core.gram cimport TILE, fill_gram, fill_rows, fill_square, free_plan, plan_rows
 from kernelrules.core.machine cimport simd_level
-from kernelrules.core.simd cimport add_rows, dot, pick
+from kernelrules.core.simd cimport KR_SUM_PRODUCTS, add_rows, dot, pick
 from kernelrules.core.status cimport BAD_ARGUMENT, CALLBACK, LINEAR, NO_MEMORY, OK, kr_kernel
 from kernelrules.core.types cimport real_t
 
@@ -28,9 +29,9 @@ cdef extern from "Python.h":
     int PyErr_CheckSignals() except -1
 
 cdef enum:
-    PART = 1024             # points whose gradients are changed together, in second-level cache
-    WORTH = 200000          # nanoseconds of work that are worth a thread
-    CHUNK_BYTES = 128 << 20 # memory for rows is taken in pieces of about that size: a few, which are kept for the next fit
+    PART = 1024                 # points whose gradients are changed together, in second-level cache
+    WORTH = 200000              # nanoseconds of work that are worth a thread
+    CHUNK_BYTES = 128 << 20     # memory for rows is taken in such pieces: a few, which are kept for the next fit
 
 
 cdef int threads_for(const Store *store, double nanoseconds) noexcept nogil:
@@ -41,6 +42,13 @@ cdef int threads_for(const Store *store, double nanoseconds) noexcept nogil:
 
 # ---- rows ------------------------------------------------------------------------------------------------------
 
+cdef double row_cost(const Store *store) noexcept nogil:
+    """Nanoseconds that a thread takes for a row, about; 0 where a caller supplies it."""
+    if store.dense != NULL:
+        return store.n * (1 + (0.03 if store.dense.sum == KR_SUM_PRODUCTS else 0.15) * store.dense.n_features)
+    return 5.0 * store.n if store.sparse != NULL else 0.0
+
+
 cdef int compute_rows(Store *store, const Py_ssize_t *points, Py_ssize_t n_points, real_t *out) noexcept nogil:
     """Rows of the points, one after the other, by whoever supplies them."""
     cdef Py_ssize_t n = store.n, r
@@ -48,13 +56,13 @@ cdef int compute_rows(Store *store, const Py_ssize_t *points, Py_ssize_t n_point
     cdef int status = OK, n_threads
     store.n_computed += n_points
     if store.dense != NULL:
-        store.dense.n_threads = threads_for(store, n_points * <double> n * (1 + 0.03 * store.dense.n_features))
+        store.dense.n_threads = threads_for(store, n_points * row_cost(store))
         return fill_rows(store.dense, points, n_points, out)
     if store.sparse != NULL:
         work = <double *> malloc(store.n_threads * 2 * n * sizeof(double))
         if work == NULL:
             return NO_MEMORY
-        n_threads = threads_for(store, n_points * <double> n * 5)
+        n_threads = threads_for(store, n_points * row_cost(store))
         for r in prange(n_points, num_threads=n_threads, schedule="dynamic", chunksize=4):
             gram_csr.sparse_row(store.sparse, points[r], n, work + threadid() * 2 * n, work + (threadid() * 2 + 1) * n,
                                 out + r * n)
@@ -229,7 +237,7 @@ cdef int products_block(Store *store, const Py_ssize_t *points, Py_ssize_t n, co
 
 cdef int find_block(Store *store, const Py_ssize_t *points, Py_ssize_t n, const real_t **rows, const Py_ssize_t *before,
                     const real_t *old, Py_ssize_t n_old, real_t *block) noexcept nogil:
-    """block[i, j] = k of points i and j. `rows` is room for n addresses; `before` and `old` are as in products_block."""
+    """block[i, j] = k of points i and j. `rows` is room for n addresses; `before`, `old`: as in products_block."""
     cdef Py_ssize_t i
     cdef int status, n_threads = threads_for(store, n * <double> n)
     if store.kind == PRODUCTS:
@@ -239,7 +247,7 @@ cdef int find_block(Store *store, const Py_ssize_t *points, Py_ssize_t n, const 
         else:
             return BAD_ARGUMENT
     if store.dense != NULL:         # computed anew: that takes less time than finding them in rows all over memory
-        store.dense.n_threads = threads_for(store, n * <double> n * (0.5 + 0.015 * store.dense.n_features))
+        store.dense.n_threads = threads_for(store, 0.5 * n / store.n * n * row_cost(store))
         return fill_square(store.dense, points, n, block)
     status = find_rows(store, points, n, rows)
     if status != OK:
@@ -312,21 +320,43 @@ cdef void add_products(Store *store, const Py_ssize_t *points, const double *coe
             products_part(store, &segments[s], part * PART, min((part + 1) * PART, length), gradient)
 
 
-cdef int add_change(Store *store, const Py_ssize_t *points, const double *coefficients, Py_ssize_t n,
-                    const real_t **rows, const Segment *segments, int n_segments, double *gradient) noexcept nogil:
-    """gradient += K[:, points] · coefficients, for the variables of all segments. `rows` is room for n addresses."""
-    cdef Py_ssize_t first = 0, batch
+cdef Py_ssize_t kept_first(const Store *store, Py_ssize_t *points, double *coefficients,
+                           Py_ssize_t n) noexcept nogil:
+    """Bring the points whose rows are there to the front; how many they are."""
+    cdef Py_ssize_t i, n_kept = 0
+    for i in range(n):
+        if store.slot_of[points[i]] >= 0:
+            points[i], points[n_kept] = points[n_kept], points[i]
+            coefficients[i], coefficients[n_kept] = coefficients[n_kept], coefficients[i]
+            n_kept += 1
+    return n_kept
+
+
+cdef int add_change(Store *store, Py_ssize_t *points, double *coefficients, Py_ssize_t n, const real_t **rows,
+                    const Segment *segments, int n_segments, double *gradient) noexcept nogil:
+    """gradient += K[:, points] · coefficients, for the variables of all segments. `rows` is room for n addresses;
+    points and coefficients may come back in another order.
+
+    Rows that are there come first. Where not all can be kept, others take the place of half of them, and then that of
+    each other: a solver that goes through more points than there are slots, round after round, would else find none of
+    them again."""
+    cdef Py_ssize_t n_kept, first = 0, batch, head
+    cdef Py_ssize_t most = store.n_slots if store.n_slots >= store.n else max(store.n_slots // 2, <Py_ssize_t> 1)
     cdef int status
     if store.kind == PRODUCTS:
         add_products(store, points, coefficients, n, segments, n_segments, gradient)
         return OK
+    n_kept = n if store.kind == WHOLE else kept_first(store, points, coefficients, n)
     while first < n:
-        batch = n if store.kind == WHOLE else min(n - first, store.n_slots)
+        batch = n_kept if first < n_kept else min(n - first, most)
+        head = store.head
         status = find_rows(store, points + first, batch, rows)
         if status != OK:
             return status
         add_rows_of(store, coefficients + first, batch, rows, segments, n_segments, gradient)
         first += batch
+        if first < n:
+            store.head = head
     return OK
 
 

@@ -46,7 +46,7 @@ cdef extern from "simd_tables.h" nogil:
         kr_scan (*descend)(const double *, const double *, double, const double *, const double *, double *,
                            Py_ssize_t) noexcept nogil
         Py_ssize_t (*partner)(const double *, const double *, double, double, double, double, const double *,
-                              const double *, Py_ssize_t, double *, double *) noexcept nogil
+                              const double *, Py_ssize_t, double *) noexcept nogil
         void (*add_rows)(const double *const *, Py_ssize_t, const double *, Py_ssize_t, double *,
                          Py_ssize_t) noexcept nogil
         double (*dot)(const double *, const double *, Py_ssize_t) noexcept nogil
@@ -64,7 +64,7 @@ cdef extern from "simd_tables.h" nogil:
         kr_scan (*descend)(const float *, const float *, double, const double *, const double *, double *,
                            Py_ssize_t) noexcept nogil
         Py_ssize_t (*partner)(const float *, const float *, float, double, double, double, const double *,
-                              const double *, Py_ssize_t, float *, double *) noexcept nogil
+                              const double *, Py_ssize_t, double *) noexcept nogil
         void (*add_rows)(const float *const *, Py_ssize_t, const double *, Py_ssize_t, double *,
                          Py_ssize_t) noexcept nogil
         double (*dot)(const float *, const double *, Py_ssize_t) noexcept nogil
@@ -156,13 +156,13 @@ cdef inline kr_scan descend(const void *simd, const real_t *row_i, const real_t 
 
 cdef inline Py_ssize_t partner(const void *simd, const real_t *row_i, const real_t *diagonal, real_t k_ii, double tau,
                                double highest_up, double inverse, const double *low, const double *gradient,
-                               Py_ssize_t n, real_t *gains, double *gain) noexcept nogil:
+                               Py_ssize_t n, double *gain) noexcept nogil:
     if real_t is double:
         return (<const kr_simd_d *> simd).partner(row_i, diagonal, k_ii, tau, highest_up, inverse, low, gradient, n,
-                                                  gains, gain)
+                                                  gain)
     else:
         return (<const kr_simd_f *> simd).partner(row_i, diagonal, k_ii, tau, highest_up, inverse, low, gradient, n,
-                                                  gains, gain)
+                                                  gain)
 
 
 cdef inline void add_rows(const void *simd, const real_t **rows, Py_ssize_t offset, const double *coefficients,

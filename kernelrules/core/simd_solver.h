@@ -70,43 +70,58 @@ static kr_scan KR_NAME(descend)(const KR_REAL *row_i, const KR_REAL *row_j, doub
     return best;
 }
 
+/* What the partners start <= k < end promise, into `promised`; the highest, at least 0. */
+static inline KR_REAL KR_NAME(promises)(const KR_REAL *row_i, const KR_REAL *diagonal, KR_REAL k_ii, KR_REAL least,
+                                        double highest_up, double inverse, const double *low, const double *gradient,
+                                        ptrdiff_t start, ptrdiff_t end, KR_REAL *promised)
+{
+    RVEC most = {0}, floor = least - (RVEC){0}, zero = {0};
+    KR_REAL highest = 0;
+    ptrdiff_t k = start;
+    for (; k + DLANES <= end; k += DLANES) {
+        DVEC b = (KR_NAME(load_double)(low + k) + KR_NAME(load_double)(gradient + k) + highest_up) * inverse;
+        RVEC size = KR_MAX_R(__builtin_convertvector(b, RVEC), zero);
+        RVEC curve = (k_ii + KR_NAME(load_kernel)(diagonal + k)) - 2 * KR_NAME(load_kernel)(row_i + k);
+        RVEC promise = size * size / KR_MAX_R(curve, floor);
+        *(RUVEC *)(promised + k - start) = promise;
+        most = KR_MAX_R(most, promise);
+    }
+    for (int l = 0; l < DLANES; l++)
+        highest = most[l] > highest ? most[l] : highest;
+    for (; k < end; k++) {
+        KR_REAL size = (KR_REAL)((low[k] + gradient[k] + highest_up) * inverse);
+        KR_REAL curve = (k_ii + diagonal[k]) - 2 * row_i[k];
+        promised[k - start] = size > 0 ? size * size / (curve > least ? curve : least) : 0;
+        highest = promised[k - start] > highest ? promised[k - start] : highest;
+    }
+    return highest;
+}
+
 /* The partner j of i that promises the largest decrease of the objective, b_j² / max(tau, k_ii + k_jj - 2 k_ij), with
- * b_j = highest_up + low_j + gradient_j > 0. `inverse` scales the b to at most 1, so that squares fit the type.
- * Writes all promises to `gains`; gives the highest and its place, -1 where none is above zero. */
+ * b_j = highest_up + low_j + gradient_j > 0. `inverse` scales the b to at most 1, so that squares fit the type. Gives
+ * the highest and its place, -1 where none is above zero. Promises are not kept but made again for the best block. */
 static ptrdiff_t KR_NAME(partner)(const KR_REAL *row_i, const KR_REAL *diagonal, KR_REAL k_ii, double tau,
                                   double highest_up, double inverse, const double *low, const double *gradient,
-                                  ptrdiff_t n, KR_REAL *gains, double *gain)
+                                  ptrdiff_t n, double *gain)
 {
-    KR_REAL best = 0, least = (KR_REAL)tau;
+    KR_REAL promised[SCAN_BLOCK], best = 0;
     ptrdiff_t found = -1;
     for (ptrdiff_t start = 0; start < n; start += SCAN_BLOCK) {
-        ptrdiff_t end = start + SCAN_BLOCK < n ? start + SCAN_BLOCK : n, k = start;
-        RVEC most = {0}, floor = least - (RVEC){0}, zero = {0};
-        for (; k + DLANES <= end; k += DLANES) {
-            DVEC b = (KR_NAME(load_double)(low + k) + KR_NAME(load_double)(gradient + k) + highest_up) * inverse;
-            RVEC size = KR_MAX_R(__builtin_convertvector(b, RVEC), zero);
-            RVEC curve = (k_ii + KR_NAME(load_kernel)(diagonal + k)) - 2 * KR_NAME(load_kernel)(row_i + k);
-            RVEC promise = size * size / KR_MAX_R(curve, floor);
-            *(RUVEC *)(gains + k) = promise;
-            most = KR_MAX_R(most, promise);
-        }
-        KR_REAL highest = 0;
-        for (int l = 0; l < DLANES; l++)
-            highest = most[l] > highest ? most[l] : highest;
-        for (; k < end; k++) {
-            KR_REAL size = (KR_REAL)((low[k] + gradient[k] + highest_up) * inverse);
-            KR_REAL curve = (k_ii + diagonal[k]) - 2 * row_i[k];
-            gains[k] = size > 0 ? size * size / (curve > least ? curve : least) : 0;
-            highest = gains[k] > highest ? gains[k] : highest;
-        }
+        ptrdiff_t end = start + SCAN_BLOCK < n ? start + SCAN_BLOCK : n;
+        KR_REAL highest = KR_NAME(promises)(row_i, diagonal, k_ii, (KR_REAL)tau, highest_up, inverse, low, gradient,
+                                            start, end, promised);
         if (highest > best) {
             best = highest;
             found = start;
         }
     }
     *gain = (double)best;
-    for (ptrdiff_t k = found; k >= 0 && k < n; k++)
-        if (gains[k] == best)
+    if (found < 0)
+        return -1;
+    ptrdiff_t end = found + SCAN_BLOCK < n ? found + SCAN_BLOCK : n;
+    KR_NAME(promises)(row_i, diagonal, k_ii, (KR_REAL)tau, highest_up, inverse, low, gradient, found, end, promised);
+    for (ptrdiff_t k = found; k < end; k++)
+        if (promised[k - found] == best)
             return k;
     return -1;
 }

@@ -44,8 +44,7 @@ typedef struct {
         kr_scan (*descend)(const REAL *row_i, const REAL *row_j, double step, const double *up, const double *low, \
                            double *gradient, ptrdiff_t n);                                                         \
         ptrdiff_t (*partner)(const REAL *row_i, const REAL *diagonal, REAL k_ii, double tau, double highest_up,    \
-                             double inverse, const double *low, const double *gradient, ptrdiff_t n, REAL *gains,  \
-                             double *gain);                                                                        \
+                             double inverse, const double *low, const double *gradient, ptrdiff_t n, double *gain); \
         void (*add_rows)(const REAL *const *rows, ptrdiff_t offset, const double *coefficients, ptrdiff_t n_rows,  \
                          double *out, ptrdiff_t n);                                                                \
         double (*dot)(const REAL *row, const double *coefficients, ptrdiff_t n);                                   \

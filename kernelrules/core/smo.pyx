@@ -17,7 +17,7 @@ from kernelrules.core.status cimport NO_MEMORY, OK
 from kernelrules.core.steps cimport (
     FAILED, GROUPS, MORE, PAUSED, STALLED, Best, Dual, Outcome, scan_all, set_masks,
 )
-from kernelrules.core.working_set cimport SMALL, Work, advance, free_work, start_work, unshrink
+from kernelrules.core.working_set cimport SMALL, Work, advance, free_work, settle, start_work
 
 from time import perf_counter
 
@@ -143,12 +143,10 @@ cdef void settle_job(Job *job, bint single) noexcept nogil:
     """Leave the solution with all its gradients up to date."""
     cdef float single_example = 0
     cdef double double_example = 0
-    if not job.work.shrunk:
-        return
     if single:
-        job.dual.status = unshrink(job.dual, job.store, &job.work, &single_example)
+        job.dual.status = settle(job.dual, job.store, &job.work, &single_example)
     else:
-        job.dual.status = unshrink(job.dual, job.store, &job.work, &double_example)
+        job.dual.status = settle(job.dual, job.store, &job.work, &double_example)
 
 
 cdef bint is_open(const Dual *dual, Py_ssize_t max_steps) noexcept nogil:
@@ -243,6 +241,10 @@ def solve(KernelRows rows, machines, double tol, Py_ssize_t max_steps, int n_thr
             if failure is not None:
                 raise failure
             raise_for_status(status)
+        for m in range(n):
+            if jobs[m].started:             # max_rows has ended the work
+                settle_job(&jobs[m], single)
+                raise_for_status(jobs[m].dual.status)
     finally:
         for m in range(n):
             free_work(&jobs[m].work)

@@ -55,5 +55,5 @@ cdef void set_mask(Dual *dual, Py_ssize_t v) noexcept nogil
 cdef void set_masks(Dual *dual) noexcept nogil
 cdef int scan_all(Dual *dual, const void *simd, const real_t *row_i, const real_t *row_j, double step,
                   Best *best) noexcept nogil
-cdef Outcome solve_all(Dual *dual, const void *simd, const View *view, const real_t *diagonal, real_t *gains,
-                       double tol, Py_ssize_t n_steps) noexcept nogil
+cdef Outcome solve_all(Dual *dual, const void *simd, const View *view, const real_t *diagonal, double tol,
+                       Py_ssize_t n_steps) noexcept nogil

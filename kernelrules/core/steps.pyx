@@ -116,10 +116,9 @@ cdef inline const real_t *row_of(const View *view, Py_ssize_t point, const real_
     return row
 
 
-cdef Outcome solve_all(Dual *dual, const void *simd, const View *view, const real_t *diagonal, real_t *gains,
-                       double tol, Py_ssize_t n_steps) noexcept nogil:
-    """Steps until the violation is at most tol, or n_steps of them. `diagonal` has an entry a point, `gains` one a
-    variable."""
+cdef Outcome solve_all(Dual *dual, const void *simd, const View *view, const real_t *diagonal, double tol,
+                       Py_ssize_t n_steps) noexcept nogil:
+    """Steps until the violation is at most tol, or n_steps of them. `diagonal` has an entry a point."""
     cdef Best best[GROUPS]
     cdef const Segment *segment
     cdef const real_t *row_i = NULL
@@ -150,7 +149,7 @@ cdef Outcome solve_all(Dual *dual, const void *simd, const View *view, const rea
                 continue
             where = partner(simd, row_i + segment.point, diagonal + segment.point, <real_t> k_ii, tau, best[group].up,
                             1.0 / dual.violation, dual.low + segment.start, dual.gradient + segment.start, segment.n,
-                            gains, &gain)
+                            &gain)
             if where >= 0 and gain > most:
                 most, j, point_j = gain, segment.start + where, segment.point + where
         if j < 0:

@@ -22,10 +22,10 @@ cdef struct Work:               # memory of the solver, kept between its rounds
     void *block                 # kernel values between members
     void *old_block
     void *diagonal
-    void *gains
     Segment *segments           # of the local problem
     int *origins                # which of the whole problem's each was cut from
     double *numbers             # seven arrays of the local problem
+    Py_ssize_t n_changed        # candidates whose changes the gradients of all have not seen yet
     # a whole matrix: the problem shrunk to the points that matter
     bint shrunk
     Dual local
@@ -36,6 +36,6 @@ cdef struct Work:               # memory of the solver, kept between its rounds
 
 cdef int start_work(Work *work, const Dual *dual, const Store *store, Py_ssize_t itemsize) noexcept nogil
 cdef void free_work(Work *work) noexcept nogil
-cdef int unshrink(Dual *dual, Store *store, Work *work, const real_t *example) noexcept nogil
+cdef int settle(Dual *dual, Store *store, Work *work, const real_t *example) noexcept nogil
 cdef void advance(Dual *dual, Store *store, Work *work, double tol, Py_ssize_t n_steps,
                   const real_t *example) noexcept nogil

@@ -8,11 +8,12 @@ round takes the points that violate most, solves their small problem, and change
 Invariant: the path of iterates depends on neither the number of threads nor on how the work is cut into slices.
 """
 
+from libc.math cimport sqrt
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memset
 
 from kernelrules.core.blocks cimport give_back, take
-from kernelrules.core.rows cimport PRODUCTS, WHOLE, add_change, find_block
+from kernelrules.core.rows cimport PRODUCTS, WHOLE, add_change, find_block, row_cost
 from kernelrules.core.status cimport NO_MEMORY, OK
 from kernelrules.core.steps cimport (
     FAILED, GROUPS, MORE, NO_NUMBER, PAUSED, SOLVED, STALLED, Best, Outcome, View, scan_all, set_mask, solve_all,
@@ -22,14 +23,17 @@ from kernelrules.core.types cimport real_t
 
 cdef enum:
     WORKING = 2048              # points of a working set whose rows are computed
+    WIDE = 4096                 # and of one where many rows cannot be kept: fewer rounds compute fewer of them
     NARROW = 512                # and of one whose products are: they cost much, and their block stays in cache
     ARRAYS = 7                  # of the local problem
     CHECK = 500                 # least steps between two looks at which points matter
     FEW_POINTS = 8192           # up to which a shrunk problem may have three quarters of them, beyond it half
 
+cdef double SLICE = 3e8         # nanoseconds of a thread for a block, or for rows: signals are not seen meanwhile
 cdef double SHRINK = 0.7        # a problem is shrunk further when this part of it, or less, matters
 cdef double COARSE = 10.0       # times tol, to which a shrunk problem is solved before all points are looked at again
 cdef double LOCAL = 0.1         # a working set is solved until its violation is this part of the whole's
+cdef double LOCAL_WIDE = 0.3    # the same for wide ones, whose rows are dear: the next round knows better
 
 
 # ---- working sets ----------------------------------------------------------------------------------------------
@@ -52,10 +56,11 @@ cdef int start_work(Work *work, const Dual *dual, const Store *store, Py_ssize_t
         q = q * 3 // 4 if q <= FEW_POINTS else q // 2
     elif store.dense == NULL:                   # blocks come from whole rows, which have to be there together
         q = min(q, store.n_slots)
+    elif store.n_slots < store.n // 2 and 2 * WIDE * WIDE <= store.n_slots * store.n:
+        q = WIDE
+    if store.dense != NULL:
+        q = max(<Py_ssize_t> 2, min(q, <Py_ssize_t> sqrt(2 * SLICE * store.n / row_cost(store))))
     work.size = q
-    work.gains = malloc((n if whole else 2 * q) * itemsize)
-    if work.gains == NULL:
-        return NO_MEMORY
     work.until_check = max(<Py_ssize_t> CHECK, min(q, <Py_ssize_t> 4 * CHECK))
     if whole and q < SMALL:
         return OK
@@ -99,7 +104,6 @@ cdef void free_work(Work *work) noexcept nogil:
     give_back(work.block)
     give_back(work.old_block)
     free(work.diagonal)
-    free(work.gains)
     free(work.segments)
     free(work.origins)
     free(work.numbers)
@@ -296,16 +300,28 @@ cdef bint take_over(Dual *dual, const Dual *local, Work *work, double *change, b
     return any_change
 
 
+cdef int spread(Dual *dual, Store *store, Work *work, const real_t *example) noexcept nogil:
+    """Change the gradients of all by some of the last round's changes, the last of the list first."""
+    cdef double *change = work.numbers + 6 * 2 * work.size
+    cdef Py_ssize_t n = work.n_changed
+    if row_cost(store) > 0:
+        n = min(n, max(<Py_ssize_t> 1, <Py_ssize_t> (SLICE / row_cost(store))))
+    work.n_changed -= n
+    return add_change(store, work.candidates + work.n_changed, change + work.n_changed, n,
+                      <const real_t **> work.rows, dual.segments, dual.n_segments, dual.gradient)
+
+
 cdef int do_round(Dual *dual, Store *store, Work *work, const Best *best, double tol,
                   const real_t *example) noexcept nogil:
-    """One working set: choose it, solve it, and change everybody's gradient. False in `outcome` terms is STALLED."""
+    """One working set: choose it, solve it, and begin to change everybody's gradient. Without any change the outcome is
+    STALLED."""
     cdef const real_t **rows = <const real_t **> work.rows
     cdef real_t *diagonal = <real_t *> work.diagonal
     cdef double *change = work.numbers + 6 * 2 * work.size
     cdef double aim = tol
     cdef Dual local
     cdef View view
-    cdef Py_ssize_t i, n_changed = 0, n_all = 0
+    cdef Py_ssize_t i, n_all = 0
     cdef int status, s
     choose_members(dual, work, best, tol)
     match_old(work)
@@ -321,10 +337,10 @@ cdef int do_round(Dual *dual, Store *store, Work *work, const Best *best, double
     for s in range(dual.n_segments):
         n_all += dual.segments[s].n
     if local.n < n_all:
-        aim = max(tol, LOCAL * dual.violation)
+        aim = max(tol, (LOCAL_WIDE if work.size == WIDE else LOCAL) * dual.violation)
     memset(&view, 0, sizeof(View))
     view.matrix, view.stride = work.block, work.n_members
-    local.outcome = solve_all(&local, store.simd, &view, diagonal, <real_t *> work.gains, aim,
+    local.outcome = solve_all(&local, store.simd, &view, diagonal, aim,
                               min(100 * work.size + 10000, dual.max_steps - dual.n_steps))
     dual.n_steps += local.n_steps
     memset(change, 0, work.n_members * sizeof(double))
@@ -333,10 +349,10 @@ cdef int do_round(Dual *dual, Store *store, Work *work, const Best *best, double
         return OK
     for i in range(work.n_members):             # only those that changed count
         if change[i] != 0:
-            work.candidates[n_changed] = work.members[i]
-            change[n_changed] = change[i]
-            n_changed += 1
-    return add_change(store, work.candidates, change, n_changed, rows, dual.segments, dual.n_segments, dual.gradient)
+            work.candidates[work.n_changed] = work.members[i]
+            change[work.n_changed] = change[i]
+            work.n_changed += 1
+    return spread(dual, store, work, example)
 
 
 # ---- shrinking -------------------------------------------------------------------------------------------------
@@ -425,6 +441,14 @@ cdef int unshrink(Dual *dual, Store *store, Work *work, const real_t *example) n
     return status
 
 
+cdef int settle(Dual *dual, Store *store, Work *work, const real_t *example) noexcept nogil:
+    """Leave the solution with the gradients of all up to date."""
+    cdef int status = unshrink(dual, store, work, example) if work.shrunk else OK
+    while status == OK and work.n_changed > 0:
+        status = spread(dual, store, work, example)
+    return status
+
+
 cdef double count_free(const Dual *dual) noexcept nogil:
     cdef Py_ssize_t v, n = 0
     for v in range(dual.n):
@@ -471,13 +495,11 @@ cdef void advance_whole(Dual *dual, Store *store, Work *work, double tol, Py_ssi
             view.source, view.source_stride, view.present = store.matrix, store.stride, work.present
             view.members, view.n_members = work.members, work.n_members
             aim = COARSE * tol if dual.violation > COARSE * tol else tol
-            outcome = solve_all(now, store.simd, &view, <const real_t *> work.diagonal, <real_t *> work.gains, aim,
-                                batch)
+            outcome = solve_all(now, store.simd, &view, <const real_t *> work.diagonal, aim, batch)
             dual.n_steps += now.n_steps - before
         else:
             view.matrix, view.stride, view.source = store.matrix, store.stride, NULL
-            outcome = solve_all(now, store.simd, &view, <const real_t *> store.diagonal, <real_t *> work.gains, tol,
-                                batch)
+            outcome = solve_all(now, store.simd, &view, <const real_t *> store.diagonal, tol, batch)
         batch = now.n_steps - before
         left -= batch
         work.until_check -= batch
@@ -506,7 +528,12 @@ cdef void advance(Dual *dual, Store *store, Work *work, double tol, Py_ssize_t n
         advance_whole(dual, store, work, tol, n_steps, example)
         return
     dual.outcome = MORE
-    while dual.outcome == MORE:
+    if work.n_changed > 0:
+        last = 0
+        dual.status = spread(dual, store, work, example)
+        if dual.status != OK:
+            dual.outcome = FAILED
+    while dual.outcome == MORE and work.n_changed == 0:
         scan_all(dual, store.simd, <const real_t *> NULL, <const real_t *> NULL, 0.0, best)
         if dual.violation <= tol:
             dual.outcome = SOLVED if dual.violation > NO_NUMBER else STALLED

@@ -33,6 +33,7 @@ _MATRIX_SHARE = 0.6  # of the memory for kernel values; the rest is for the part
 _SHARE = 2  # a whole matrix is made when half of its rows were: it costs about as much
 _DENSE_FROM = 0.05  # share of entries from which sparse rows are computed faster as dense ones
 _BLOCK = 256  # rows made at a time
+_WIDEST = 4096  # points of the solver's largest working set, whose kernel values count as kept ones
 _MOSTLY = 1.7  # points for each one that is used, up to which a triangle between all costs less
 
 
@@ -179,7 +180,8 @@ class KernelValues:
             matrix = self.x if self.x.dtype == np.float64 else self.x.astype(np.float64)
             return self._described("matrix", matrix, np.diagonal(matrix).copy())
         fits = self.n * self.n * dtype.itemsize <= min(_MATRIX_SHARE * self.budget, _WHOLE) or self.n <= 2
-        n_slots = max(2, self.budget // (self.n * dtype.itemsize))
+        room = self.budget - min(self.budget // 3, _WIDEST**2 * dtype.itemsize)  # the rest is for a working set
+        n_slots = max(2, room // (self.n * dtype.itemsize))
         if is_callable(self.kernel):
             return self._callable_rows(fits, n_slots)
         x, columns = self._working_data(dtype)

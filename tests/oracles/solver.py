@@ -227,24 +227,32 @@ def product(K, coefficients):
 
 
 class Ring:
-    """Which rows the ring of slots holds: new ones take the next slots, and with them those that they push out."""
+    """Which rows the ring of slots holds. Rows that are there are used first. The others take the next slots, and the
+    place of those in them, half of the ring at a time; from one half to the next the ring does not move. Where the ring
+    holds all n rows, they come at once."""
 
-    def __init__(self, n_slots):
+    def __init__(self, n_slots, n):
         self.slots, self.head = [None] * n_slots, 0
+        self.most = n_slots if n_slots >= n else max(n_slots // 2, 1)
 
     def ask(self, points):
-        """Have these rows; the batches that have to be computed for it."""
-        missing, before = [], None
-        while before != len(missing):
-            before = len(missing)
-            lost = {self.slots[(self.head + k) % len(self.slots)] for k in range(before)}
-            missing = [p for p in points if p not in self.slots or p in lost]
-        self.slots = [None if p in missing else p for p in self.slots]
-        batches = [missing[: len(self.slots) - self.head], missing[len(self.slots) - self.head :]]
-        for p in missing:
-            self.slots[self.head] = p
-            self.head = (self.head + 1) % len(self.slots)
-        return [batch for batch in batches if batch]
+        """Use these rows; the batches that have to be computed for it."""
+        points, n_kept, batches = list(points), 0, []
+        for i, point in enumerate(points):
+            if point in self.slots:
+                points[i], points[n_kept] = points[n_kept], point
+                n_kept += 1
+        missing, size = points[n_kept:], self.most
+        for first in range(0, len(missing), size):
+            batch, head = missing[first : first + size], self.head
+            room = len(self.slots) - head
+            batches += [part for part in (batch[:room], batch[room:]) if part]
+            for point in batch:
+                self.slots[self.head] = point
+                self.head = (self.head + 1) % len(self.slots)
+            if first + size < len(missing):
+                self.head = head
+        return batches
 
 
 # ---- another solver ---------------------------------------------------------------------------------------------
