@@ -20,13 +20,13 @@ from typing import Any
 import numpy as np
 
 from kernelrules import __version__, export, installation, persist
-from kernelrules.report.bars import shown_progress
 from kernelrules.report.coding import coded_sheet
 from kernelrules.report.models import LEARNERS, Settings, named, predict
 from kernelrules.report.page import render
+from kernelrules.report.problem import Problem, pose, spambase
 from kernelrules.report.reading import DataError, Sheet, read_sheet
 from kernelrules.report.study import run_study
-from kernelrules.report.table import Problem, pose, spambase
+from kernelrules.report.waiting import shown_progress
 from kernelrules.results import TableModel
 
 __all__ = ["main"]

@@ -17,8 +17,8 @@ from _tables import table
 
 from kernelrules import cli, kernels, persist
 from kernelrules.report.models import LEARNERS, Settings
+from kernelrules.report.problem import pose
 from kernelrules.report.reading import read_sheet
-from kernelrules.report.table import pose
 from kernelrules.results import TableModel
 from kernelrules.results.table_model import require_table_model
 

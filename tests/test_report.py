@@ -12,14 +12,14 @@ from _tables import HOSTILE, table
 
 from kernelrules import bounds, kernels, rules, svm, tree
 from kernelrules.report import read_sheet, render, run_study
-from kernelrules.report.bars import Bar, Line, Silent, shown_progress
 from kernelrules.report.models import LEARNERS, Settings, named, predict
 from kernelrules.report.page import _n_copies
+from kernelrules.report.problem import pose
 from kernelrules.report.reading import Sheet
 from kernelrules.report.sections import _machine_bounds
 from kernelrules.report.svg import Axis, Drawing
-from kernelrules.report.table import pose
 from kernelrules.report.tree_picture import draw_tree
+from kernelrules.report.waiting import Bar, Line, Silent, shown_progress
 
 NOW = datetime(2026, 1, 2, 3, 4)
 

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelrules.report.coding import coded_sheet, design, design_names, learn_coding
+from kernelrules.report.problem import pose
 from kernelrules.report.reading import DataError, Sheet, as_categories, as_numbers, guess, read_sheet
-from kernelrules.report.table import pose
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ import numpy as np
 from kernelrules import kernels, prune, ridge, rules, selection, svm
 from kernelrules import tree as trees
 from kernelrules.report.coding import Coding, design, learn_coding
-from kernelrules.report.table import Problem
+from kernelrules.report.problem import Problem
 from kernelrules.results import RuleList, TableModel, Tree
 
 __all__ = ["LEARNERS", "SVM_ROWS", "TUNING_ROWS", "Fitted", "Learner", "Settings", "named", "predict"]

@@ -13,9 +13,9 @@ from kernelrules.report import charts
 from kernelrules.report.coding import design, design_names
 from kernelrules.report.html import Markup, details, figure, paragraph, section, table
 from kernelrules.report.models import TUNING_ROWS, Fitted, named
+from kernelrules.report.problem import Problem
 from kernelrules.report.study import Study
 from kernelrules.report.svg import PALETTE
-from kernelrules.report.table import Problem
 from kernelrules.report.tree_picture import draw_tree
 from kernelrules.results import Bound, RuleList
 from kernelrules.results.rule_text import condition_texts, prediction_text

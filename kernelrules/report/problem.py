@@ -96,7 +96,7 @@ def pose(
     Examples
     --------
     >>> from kernelrules.report.reading import Sheet
-    >>> from kernelrules.report.table import pose
+    >>> from kernelrules.report.problem import pose
     >>> cells = (["1", "2", "3", "4"] * 4, ["low", "low", "high", "high"] * 4)
     >>> problem = pose(Sheet("small", ("x", "size"), cells, ()), "size")
     >>> problem.X.shape, problem.classes
