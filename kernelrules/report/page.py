@@ -143,7 +143,7 @@ def _values(score: Score, is_classes: bool) -> list[str]:
 
 def _behind(score: Score, is_classes: bool) -> str:
     if is_classes:
-        return f"{100 * score.behind:.1f} ± {100 * score.behind_se:.1f}"
+        return f"{100 * score.behind:.1f} ± {100 * score.behind_se:.1f} points"
     return _plus_minus(score.behind, score.behind_se)
 
 
@@ -257,7 +257,7 @@ def _how(study: Study, command: str | None) -> Markup:
     steps = [
         f"{study.n_folds} folds" + (", each with its share of every class" if problem.classes is not None else "")
         + f"; seed {study.seed}. The same data, seed and version give the same figures.",
-        *(note[:1].upper() + note[1:] + "." for note in problem.notes),
+        *(note[:1].upper() + note[1:] + "." for note in (*problem.reading, *problem.notes)),
     ]  # fmt: skip
     if len(problem.y) > TUNING_ROWS:
         steps.append(

@@ -76,14 +76,14 @@ def _legend(problem: Problem) -> Markup:
     if problem.classes is None:
         return Markup("")
     shown = problem.classes[:7] if len(problem.classes) > 8 else problem.classes
-    parts = [_dot(code) + escape(str(label)) for code, label in enumerate(shown)]
+    parts = [_entry(code, str(label)) for code, label in enumerate(shown)]
     if len(problem.classes) > len(shown):
-        parts.append(_dot(7) + f"{len(problem.classes) - len(shown)} others")
+        parts.append(_entry(7, f"{len(problem.classes) - len(shown)} others"))
     return Markup(f'<p class="legend">{" ".join(parts)}</p>')
 
 
-def _dot(code: int) -> str:
-    return f'<span class="dot" style="background:{PALETTE[min(code, 7)]}"></span>'
+def _entry(code: int, label: str) -> str:
+    return f'<span><i class="dot" style="background:{PALETTE[code]}"></i>{escape(label)}</span>'
 
 
 def _importance(problem: Problem, fitted: Fitted) -> Markup:
@@ -184,7 +184,7 @@ def _svm(study: Study, fitted: Fitted) -> Markup:
 
 def _bounds(problem: Problem, fitted: Fitted, n_threads: int) -> list[Markup]:
     if problem.classes is None:
-        return []
+        return [paragraph("There is no margin bound: it is about the error rate of classes, and these are numbers.")]
     model = fitted.model.model
     Z, y = design(problem.X[fitted.rows], fitted.model), problem.y[fitted.rows]
     heading = Markup("<h3>Margin bound</h3>")
