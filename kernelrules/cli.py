@@ -111,8 +111,8 @@ def _failed(sentence: str, code: int = 1) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="kernelrules",
-        description="Kernel machines and rule learners on tables: a report, models, rules. Without a command: what is "
-        "installed, and whether it computes, as of info.",
+        description="Kernel machines and rule learners on tables: a report, models, rules.\n"
+        "Without a command: what is installed, and whether it computes.",
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -207,9 +207,10 @@ _path.__name__ = "file name"
 
 
 def _overview(_: argparse.Namespace) -> int:
-    """What there is, and the self-check."""
+    """The self-check, and what there is. Nothing is written before it is asked for."""
     code = _print_info()
-    print("\n`kernelrules --help` lists the commands: report, fit, predict, rules, info.")
+    print("\n`kernelrules report` compares four learners on the bundled Spambase, or on a table of yours;")
+    print("`kernelrules --help` lists the other commands: fit, predict, rules, info.")
     return code
 
 
