@@ -15,18 +15,18 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 
 from kernelrules import __version__, export, installation, persist
-from kernelrules.report.bars import shown_progress
 from kernelrules.report.coding import coded_sheet
 from kernelrules.report.models import LEARNERS, Settings, named, predict
 from kernelrules.report.page import render
+from kernelrules.report.problem import Problem, pose, spambase
 from kernelrules.report.reading import DataError, Sheet, read_sheet
 from kernelrules.report.study import run_study
-from kernelrules.report.table import Problem, pose, spambase
+from kernelrules.report.waiting import shown_progress
 from kernelrules.results import TableModel
 
 __all__ = ["main"]
@@ -41,6 +41,7 @@ _EXAMPLES = """examples:
 """
 _USAGE = 2  # as argparse has it
 _INTERRUPTED = 130  # what shells say of a process that Ctrl-C ended
+_PRINTED = "-"  # in place of a file to write: standard output
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -110,7 +111,8 @@ def _failed(sentence: str, code: int = 1) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="kernelrules",
-        description="Kernel machines and rule learners on tables: a report, models, rules.",
+        description="Kernel machines and rule learners on tables: a report, models, rules.\n"
+        "Without a command: what is installed, and whether it computes.",
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -120,8 +122,9 @@ def _parser() -> argparse.ArgumentParser:
     report = _command(commands, "report", _report, "compare four learners on a table, and write one HTML page")
     _data_arguments(report, optional=True)
     report.add_argument(
-        "-o", "--output", type=_path, metavar="FILE", default="report.html", help="default: report.html"
-    )
+        "-o", "--output", type=_path, metavar="FILE", default="report.html",
+        help="default: report.html; - is standard output",
+    )  # fmt: skip
     report.add_argument("--folds", type=_at_least(2), default=5, metavar="K", help="folds of cross-validation (5)")
 
     fit = _command(commands, "fit", _fit, "fit one model to a table, and save it")
@@ -132,7 +135,8 @@ def _parser() -> argparse.ArgumentParser:
     predicting = _command(commands, "predict", _predict, "predict the rows of a table with a saved model")
     predicting.add_argument("model", type=_path, metavar="MODEL", help="what `fit` saved")
     _file_arguments(predicting)
-    predicting.add_argument("-o", "--output", type=_path, metavar="FILE", help="a CSV file; default: what is printed")
+    predicting.add_argument("-o", "--output", type=_path, metavar="FILE", default=_PRINTED,
+                            help="a CSV file; default: -, standard output")  # fmt: skip
 
     rules = _command(commands, "rules", _rules, "learn rules from a table, and print them")
     _data_arguments(rules)
@@ -203,9 +207,10 @@ _path.__name__ = "file name"
 
 
 def _overview(_: argparse.Namespace) -> int:
-    """What there is, and the self-check."""
+    """The self-check, and what there is. Nothing is written before it is asked for."""
     code = _print_info()
-    print("\n`kernelrules --help` lists the commands: report, fit, predict, rules, info.")
+    print("\n`kernelrules report` compares four learners on the bundled Spambase, or on a table of yours;")
+    print("`kernelrules --help` lists the other commands: fit, predict, rules, info.")
     return code
 
 
@@ -266,13 +271,22 @@ def _report(given: argparse.Namespace) -> int:
         problem, folds=given.folds, seed=given.seed, n_threads=given.threads, progress=progress
     )  # fmt: skip
     page = render(study, command=shlex.join(["kernelrules", *given.words]))
-    with _written(given.output):
-        Path(given.output).write_text(page, encoding="utf-8", errors="backslashreplace")  # names of files may be bytes
+    with _opened(given.output) as file:
+        file.write(_as_ascii(page) if given.output == _PRINTED else page)
     if not given.quiet:
         best = study.outcomes[study.best]
         what = "accuracy" if problem.classes is not None else "RMSE"
-        print(f"{given.output}: best is the {best.title}, {what} {best.score.value:.4g} ± {best.score.se:.2g}")
+        said = f"best is the {best.title}, {what} {best.score.value:.4g} ± {best.score.se:.2g}"
+        if given.output == _PRINTED:
+            _remark(said)
+        else:
+            print(f"{given.output}: {said}")
     return 0
+
+
+def _as_ascii(page: str) -> str:
+    """The same page for a stream of whatever encoding: what is no letter of ASCII is written as its number."""
+    return page.encode("utf-8", "backslashreplace").decode().encode("ascii", "xmlcharrefreplace").decode()
 
 
 def _columns_there(given: argparse.Namespace) -> str:
@@ -293,6 +307,8 @@ def _require_nothing_else(given: argparse.Namespace) -> None:
 
 def _require_output(path: str, *read: str | None) -> None:
     """A file can be written there, and it is none of those that are read: before the work, not after it."""
+    if path == _PRINTED:
+        return
     folder = Path(path).resolve().parent
     if not folder.is_dir():
         raise DataError(f"there is no folder {folder} to write {Path(path).name} into")
@@ -306,6 +322,16 @@ def _require_output(path: str, *read: str | None) -> None:
 
 
 @contextlib.contextmanager
+def _opened(path: str) -> Iterator[TextIO]:
+    """A file to write text into, or standard output. Names of files may have bytes that are no letters."""
+    if path == _PRINTED:
+        yield sys.stdout
+        return
+    with _written(path), open(path, "w", encoding="utf-8", errors="backslashreplace", newline="") as file:
+        yield file
+
+
+@contextlib.contextmanager
 def _written(path: str) -> Iterator[None]:
     """Errors of writing, as of a full disk, do not say by themselves which file it was."""
     try:
@@ -316,6 +342,8 @@ def _written(path: str) -> Iterator[None]:
 
 
 def _fit(given: argparse.Namespace) -> int:
+    if given.output == _PRINTED:
+        raise _UsageError("a model is no text to print: name a file by -o")
     _require_output(given.output, given.data)
     problem = _posed(given)
     model = _fitted(problem, given, given.model)
@@ -323,6 +351,7 @@ def _fit(given: argparse.Namespace) -> int:
         persist.save(model, given.output)
     if not given.quiet:
         print(f"{given.output}: {LEARNERS[given.model].title} of {given.target}, {model.n_train} rows")
+        _remark(*problem.reading)
         for column in problem.columns:
             if not column.used:
                 print(f"left out “{column.name}”: {column.note}", file=sys.stderr)
@@ -351,27 +380,27 @@ def _loaded(path: str) -> TableModel:
 
 
 def _predict(given: argparse.Namespace) -> int:
-    if given.output is not None:
-        _require_output(given.output, given.model, given.data)
+    _require_output(given.output, given.model, given.data)
     model = _loaded(given.model)
-    X, remarks = coded_sheet(_sheet(given), model)
-    for remark in remarks:
-        print(f"kernelrules: {remark}", file=sys.stderr)
+    sheet = _sheet(given)
+    X, remarks = coded_sheet(sheet, model)
+    _remark(*sheet.notes, *remarks)
     told = predict(model, X, given.threads)
-    if given.output is None:
-        _write_predictions(sys.stdout, model, told)
-    else:
-        with _written(given.output), open(given.output, "w", encoding="utf-8", newline="") as file:
-            _write_predictions(file, model, told)
+    with _opened(given.output) as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow([model.target])
+        writer.writerows([value] for value in told.tolist())
     return 0
-
-
-def _write_predictions(file: Any, model: TableModel, told: np.ndarray) -> None:
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow([model.target])
-    writer.writerows([value] for value in told.tolist())
 
 
 def _rules(given: argparse.Namespace) -> int:
-    print(export.to_text(named(_fitted(_posed(given), given, "rules"))))
+    problem = _posed(given)
+    print(export.to_text(named(_fitted(problem, given, "rules"))))
+    if not given.quiet:
+        _remark(*problem.reading)
     return 0
+
+
+def _remark(*notes: str) -> None:
+    for note in notes:
+        print(f"kernelrules: {note}", file=sys.stderr)

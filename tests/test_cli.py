@@ -17,8 +17,8 @@ from _tables import table
 
 from kernelrules import cli, kernels, persist
 from kernelrules.report.models import LEARNERS, Settings
+from kernelrules.report.problem import pose
 from kernelrules.report.reading import read_sheet
-from kernelrules.report.table import pose
 from kernelrules.results import TableModel
 from kernelrules.results.table_model import require_table_model
 
@@ -248,9 +248,12 @@ def test_nobody_reads():
 
 @pytest.mark.skipif(sys.platform == "win32", reason="SIGINT is not sent to one process there")
 def test_ctrl_c_is_130(tmp_path):
-    """In the middle of the report on Spambase, within a second, without a traceback."""
+    """In the middle of the report on Spambase, within a second, without a traceback; whatever our parents ignore."""
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
-    command = [sys.executable, "-m", "kernelrules", "report", "-o", str(tmp_path / "r.html")]
+    hear = "pthread_sigmask(SIG_UNBLOCK, [SIGINT]); signal(SIGINT, default_int_handler)"
+    words = ["report", "-o", str(tmp_path / "r.html")]
+    code = f"import sys; from signal import *; {hear}; from kernelrules import cli; sys.exit(cli.main({words!r}))"
+    command = [sys.executable, "-c", code]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as child:
         assert "fold 1" in child.stderr.readline()
         time.sleep(0.3)
@@ -308,6 +311,59 @@ def test_predict_says_what_it_does_not_know(small, tmp_path, capsys):
     assert "holds a RBF" in failed(capsys, "predict", model, other)
 
 
+def test_predict_reads_commas_as_fit_did(tmp_path, capsys):
+    """Both files could be read otherwise by themselves; what was done is said, but by --quiet."""
+    train, new, model = tmp_path / "train.csv", tmp_path / "new.csv", tmp_path / "m.krz"
+    amounts = np.random.default_rng(0).integers(1000, 9999, 60).tolist()
+    rows = [f"{amount:,}{'.50' * (i == 0)};{'hi' if amount > 5000 else 'lo'}" for i, amount in enumerate(amounts)]
+    train.write_text("\n".join(["amount;y", *rows]) + "\n")
+    new.write_text("amount;z\n9,000;1\n2,000;2\n8,500;3\n")
+    said = "kernelrules: cells separated by semicolon\n"
+    thousands = "kernelrules: commas of “amount” taken as marks of thousands"
+    assert run("fit", train, "--target", "y", "-o", model) == 0
+    err = capsys.readouterr().err
+    assert err.startswith(said)
+    assert thousands in err
+    assert run("fit", train, "--target", "y", "-o", model, "--quiet") == 0
+    assert run("rules", train, "--target", "y", "--quiet") == 0
+    assert capsys.readouterr().err == ""
+    assert run("rules", train, "--target", "y") == 0
+    assert thousands in capsys.readouterr().err
+    assert persist.load(model).commas == ("thousands",)
+    assert run("predict", model, new) == 0
+    assert capsys.readouterr() == ("y\nhi\nlo\nhi\n", said)
+
+
+def test_models_without_commas_can_still_be_read(small, tmp_path, capsys):
+    """Each table then decides for itself, as it was when they were saved."""
+    model, older, new = tmp_path / "m.krz", tmp_path / "older.krz", tmp_path / "new.csv"
+    new.write_text("a;y\n" + "".join(f"{i},000;{'hi' if i > 5 else 'lo'}\n" for i in range(1, 11)) * 3)
+    assert run("fit", new, "--target", "y", "-o", model, "--quiet") == 0
+    found = persist.load(model)
+    assert found.commas == ("decimal",)
+    persist.save(replace(found, commas=()), older)
+    assert run("predict", older, new) == 0
+    out, err = capsys.readouterr()
+    assert out.split()[1:] == (["lo"] * 5 + ["hi"] * 5) * 3
+    assert "commas of “a” taken as decimal commas: “1,000”, for example" in err
+
+
+def test_a_dash_is_standard_output(small, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert run("report", small, "--target", "target", "-o", "-", "--folds", 2) == 0
+    page, err = capsys.readouterr()
+    assert page.startswith("<!DOCTYPE html>")
+    assert page.endswith("</html>\n")
+    assert page.isascii()
+    assert "&#177;" in page  # ±
+    assert "kernelrules: best is the" in err
+    assert "a model is no text to print" in failed(capsys, "fit", small, "--target", "target", "-o", "-", code=2)
+    assert run("fit", small, "--target", "target", "-o", "m.krz", "--quiet") == 0
+    assert run("predict", "m.krz", small, "-o", "-") == 0
+    assert capsys.readouterr().out.count("\n") == 61
+    assert [path.name for path in tmp_path.iterdir()] == ["m.krz"]
+
+
 def test_table_model_says_what_it_is():
     model = TableModel("tree", "y", None, ("a",), ("number",), (None,), np.zeros(1), np.ones(1), (None,),
                        np.zeros(1, dtype=bool), None, 3)  # fmt: skip
@@ -343,8 +399,10 @@ def test_what_was_fitted_belongs_together(fitted, learner):
         ("ridge", {"scale": np.zeros(3)}),
         ("ridge", {"centre": np.full(3, np.nan)}),
         ("ridge", {"classes": np.array(["a", "b", "c"])}),
+        ("tree", {"commas": ("decimal",)}),
+        ("tree", {"commas": ("", "", "point")}),
     ],
-    ids=range(14),
+    ids=range(16),
 )
 def test_what_does_not_belong_together_is_refused(fitted, learner, changes):
     with pytest.raises(ValueError, match=r"\w"):

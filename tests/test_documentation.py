@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from kernelrules.report.reading import _MISSING, _NO_NUMBER
+
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = sorted((ROOT / "docs" / "examples").glob("*.py"))
 
@@ -21,8 +23,17 @@ def test_readme_sets_up_with_two_lines():
     assert first[1] == "sh"
     assert len(lines) == 2
     assert "pip install" in lines[0]
-    assert "python -m kernelrules" in lines[0]
+    assert lines[0].endswith("&& python -m kernelrules report")  # the main job, on the data that come with it
+    assert f"$ {lines[0]}" in (ROOT / "docs" / "start.rst").read_text(encoding="utf-8")
     assert "pytest" in lines[1]
+
+
+def test_guide_names_every_word_for_missing():
+    page = (ROOT / "docs" / "guide" / "report.rst").read_text(encoding="utf-8")
+    sentence = page[page.index("Empty cells") : page.index("- A column is **numbers**")]
+    everywhere, among_numbers = sentence.split("are missing;")
+    named = [set(re.findall(r"``(.*?)``", part.lower())) for part in (everywhere, among_numbers)]
+    assert named == [_MISSING - {""}, _NO_NUMBER - _MISSING]
 
 
 def test_readme_code_runs():

@@ -12,14 +12,14 @@ from _tables import HOSTILE, table
 
 from kernelrules import bounds, kernels, rules, svm, tree
 from kernelrules.report import read_sheet, render, run_study
-from kernelrules.report.bars import Bar, Line, Silent, shown_progress
 from kernelrules.report.models import LEARNERS, Settings, named, predict
 from kernelrules.report.page import _n_copies
+from kernelrules.report.problem import pose
 from kernelrules.report.reading import Sheet
 from kernelrules.report.sections import _machine_bounds
 from kernelrules.report.svg import Axis, Drawing
-from kernelrules.report.table import pose
 from kernelrules.report.tree_picture import draw_tree
+from kernelrules.report.waiting import Bar, Line, Silent, shown_progress
 
 NOW = datetime(2026, 1, 2, 3, 4)
 
@@ -310,9 +310,26 @@ def test_page_tells_everything(page, study):
     ):  # fmt: skip
         assert words in text, words
     assert ("Margin bound" in text) == is_classes
+    assert ("There is no margin bound: it is about the error rate of classes" in text) != is_classes
+    behind = [outcome.score for name, outcome in study.outcomes.items() if name != study.best]
+    if is_classes:
+        assert all(f"{100 * score.behind:.1f} ± {100 * score.behind_se:.1f} points" in text for score in behind)
     assert ("balanced accuracy" in text) == is_classes
     assert ("R²" in text) != is_classes
     assert page.count("<svg") == 6
+
+
+def test_the_page_has_the_parameters_of_the_model(page, study):
+    """C too, of numbers in their units: as `kernelrules info` says them of a saved model."""
+    fitted = study.outcomes["svm"].fitted
+    model, grid = fitted.model.model, fitted.choice
+    assert (grid.best["C"], grid.best["gamma"]) == (model.C, model.kernel.gamma)
+    text = "".join(outline_of(page).text)
+    assert f"γ = {model.kernel.gamma:.3g} and C = {model.C:g}, chosen" in text
+    assert all(f"C = {cost:g}" in text for cost in grid.Cs)
+    if study.problem.classes is None:
+        np.testing.assert_allclose(grid.Cs, np.array([1, 10, 100]) * study.problem.y.std())
+    assert page.count("font-weight:700;background") == 1
 
 
 def test_copies_are_counted():

@@ -11,6 +11,7 @@ import shutil
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from _tables import table
 
@@ -117,10 +118,47 @@ def test_nothing_sticks_out(opened):
     assert browser.execute_script("return document.documentElement.scrollWidth") <= width
     outside = browser.execute_script(
         "return [...document.querySelectorAll('p, h1, h2, h3, li, figure, figcaption, .scroll, pre, nav, footer')]"
-        ".filter(e => e.getBoundingClientRect().right > arguments[0] + 0.5).map(e => e.outerHTML.slice(0, 80))",
+        ".filter(e => e.getBoundingClientRect().right > arguments[0] + 0.5 || e.getBoundingClientRect().left < 0)"
+        ".map(e => e.outerHTML.slice(0, 80))",
         width,
     )
     assert outside == []
+
+
+def test_legend_of_many_classes(browser, tmp_path):
+    """On a phone: every entry lies inside of the page, its colour before its words, as high as their first line."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=270)
+    names = ["short", *(f"a class with a name as long as those of real tables, number {i}" for i in range(8))]
+    data, made = tmp_path / "many.csv", tmp_path / "many.html"
+    labels = np.array(names)[np.argsort(np.argsort(x)) // 30]
+    data.write_text("x,y\n" + "".join(f'{a:.3f},"{b}"\n' for a, b in zip(x, labels, strict=True)), encoding="utf-8")
+    assert main(["report", str(data), "--target", "y", "-o", str(made), "--folds=2", "--quiet"]) == 0
+    size = {"width": SIZES["phone"], "height": 900, "deviceScaleFactor": 1, "mobile": True}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    browser.get(made.as_uri())
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= SIZES["phone"]
+    entries = browser.execute_script(
+        """
+        return [...document.querySelectorAll('.legend > *')].map(e => {
+          const words = document.createRange();
+          words.selectNodeContents(e.lastChild);
+          const [line] = words.getClientRects(), dot = e.querySelector('.dot').getBoundingClientRect();
+          return {left: dot.left, right: e.getBoundingClientRect().right, gap: line.left - dot.right,
+                  inside: line.top <= dot.top && dot.bottom <= line.bottom,
+                  hanging: Math.min(...[...words.getClientRects()].map(r => r.left)) >= line.left - 0.5};
+        })
+        """
+    )
+    assert len(entries) == 8  # seven and the others
+    margin = browser.execute_script("return document.querySelector('#tree p').getBoundingClientRect().left")
+    assert margin > 0
+    for entry in entries:
+        assert entry["left"] >= margin - 0.5
+        assert entry["right"] <= SIZES["phone"]
+        assert 0 < entry["gap"] < 12
+        assert entry["inside"]
+        assert entry["hanging"]
 
 
 def test_it_reads_well(opened):

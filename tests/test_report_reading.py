@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelrules.report.coding import coded_sheet, design, design_names, learn_coding
+from kernelrules.report.problem import pose
 from kernelrules.report.reading import DataError, Sheet, as_categories, as_numbers, guess, read_sheet
-from kernelrules.report.table import pose
 
 
 @pytest.fixture
@@ -86,7 +86,7 @@ def test_names_are_made_unique(read):
     sheet = read("a,,a,a,a (2)\n1,2,3,4,5\n")
     assert sheet.names == ("a", "column 2", "a (3)", "a (4)", "a (2)")
     assert len(set(sheet.names)) == 5
-    assert len(sheet.notes) == 4
+    assert len(sheet.notes) == 3
 
 
 def test_row_names_as_r_writes_them(read):
@@ -119,6 +119,12 @@ def test_no_header(read):
         ("# made today\na,b,c\n1,2,3\n", "is it a title or a comment?"),
         ("My table\n1,2\n3,4\n", "is it a title or a comment?"),
         (gzip.compress(b"a,b\n1,2\n" * 100, mtime=0)[:30], "cannot be unpacked"),
+        ("\n<!DOCTYPE html>\n<html><body>a,b</body></html>\n", "data.csv is HTML, not CSV"),
+        ("<HTML><table><tr><td>a,b</td></tr></table></HTML>", "data.csv is HTML, not CSV"),
+        ('<?xml version="1.0"?>\n<a>1</a>\n', "data.csv is XML, not CSV"),
+        ('[{"a": 1, "b": 2},\n {"a": 3, "b": 4}]\n', "data.csv is JSON, not CSV"),
+        ('{"a": [1, 2]}', "data.csv is JSON, not CSV"),
+        ('{"a": 1, "b": 2}\n{"a": 3, "b": 4}\n', "data.csv is JSON, not CSV"),
         ("a,b\n1," + "x" * 200_000 + "\n", "cannot be read at line 2"),
     ],
     ids=lambda value: None if isinstance(value, (bytes, str)) and len(value) > 60 else repr(value)[:40],
@@ -126,6 +132,12 @@ def test_no_header(read):
 def test_what_is_no_table_is_refused_in_words(read, content, words):
     with pytest.raises(DataError, match=re.escape(words)):
         read(content)
+
+
+@pytest.mark.parametrize("content", ["[a],{b}\n1,2\n", "[1],[2]\n1,2\n", "<h,b\n1,2\n"])
+def test_names_with_brackets_are_names(read, content):
+    assert read(content).n_rows == 1
+    assert read("[" * 9000 + ",b\n1,2\n").names[1] == "b"
 
 
 CELLS = st.lists(st.lists(st.text(max_size=4), min_size=1, max_size=4), max_size=6)
@@ -270,6 +282,40 @@ def test_numbers_that_are_the_same_are_one_class():
     assert text.classes.tolist() == ["1", "1.0", "x"]
 
 
+LONG = [str(10**18 + i) for i in range(5)]
+
+
+def test_whole_numbers_that_no_double_tells_apart_are_classes():
+    y = ["9007199254740992", "9007199254740993", "9007199254740993.0", "5"] * 5
+    problem = pose(sheet_of(x=range(20), y=y), "y", task="classification")
+    assert problem.classes.tolist() == ["5", "9007199254740992", "9007199254740993"]
+    assert (problem.y == "9007199254740993").sum() == 10
+    problem = pose(sheet_of(x=range(30), y=LONG * 6), "y")
+    assert problem.classes.tolist() == LONG
+    assert "taken as classification: the target has 5 different whole numbers (else --task regression)" in problem.notes
+
+
+def test_numbers_that_no_double_tells_apart_are_no_targets():
+    with pytest.raises(DataError, match=f"differ in digits after the 16th: subtract {10**18}"):
+        pose(sheet_of(x=range(30), y=LONG * 6), "y", task="regression")
+
+
+@pytest.mark.parametrize(
+    ("cells", "classes"),
+    [
+        (["1e3", "1000", "2"], ["1000", "2"]),
+        (["0.1", ".10", "2"], ["0.1", "2"]),
+        (["1e300", "1.0e300", "2"], ["1e300", "2"]),
+        (["10000000000000000.0", "10000000000000000", "2"], ["10000000000000000", "2"]),
+        (["1,5", "1,50", "2"], ["1.5", "2"]),
+        (["0", "0e99999999999999999999", "2"], ["0", "2"]),
+        (["-0", "0", "1e-400"], ["0", "1e-400"]),
+    ],
+)
+def test_numbers_are_written_in_one_way(cells, classes):
+    assert pose(sheet_of(x=range(30), y=cells * 10), "y", task="classification").classes.tolist() == classes
+
+
 def test_rows_without_a_target_and_tiny_classes_go():
     y = ["a"] * 10 + ["b"] * 10 + ["c"] * 2 + ["", "NA"]
     problem = pose(sheet_of(x=range(24), y=y), "y")
@@ -361,7 +407,7 @@ def test_a_category_that_training_did_not_have_is_no_number():
 
 
 class _Model:
-    columns, levels = ("x", "c"), (None, ("a", "b"))
+    columns, levels, commas = ("x", "c"), (None, ("a", "b")), ("", "")
 
 
 def test_another_sheet_is_coded_the_same_way():
@@ -391,9 +437,67 @@ def test_decimal_commas_are_no_separators(read, n):
 
 def test_thousands(read):
     sheet = read('a,b\n"1,234",x\n999,y\n"12,345,678",z\n')
-    np.testing.assert_array_equal(as_numbers(sheet.cells[0])[0], [1234, 999, 12345678])
-    assert any("thousands" in note for note in sheet.notes)
-    np.testing.assert_array_equal(as_numbers(read("a;b\n1,234;x\n2,345;y\n").cells[0])[0], [1.234, 2.345])
+    column = guess("a", sheet.cells[0], commas=sheet.commas("a"))
+    np.testing.assert_array_equal(column.values, [1234, 999, 12345678])
+    assert column.commas == "thousands"
+    assert sheet.commas("b") == ""
+    sheet = read("a;b\n1,234;x\n2,345;y\n")
+    column = guess("a", sheet.cells[0], commas=sheet.commas("a"))
+    np.testing.assert_array_equal(column.values, [1.234, 2.345])
+    assert column.commas == "decimal"
+
+
+@pytest.mark.parametrize(
+    ("start", "delimiter", "commas", "note"),
+    [
+        ("1,234.50", ";", "thousands", "commas of “a” taken as marks of thousands: “1,000”, for example"),
+        ("1,234", ",", "thousands", "commas of “a” taken as marks of thousands: “1,000”, for example"),
+        ("1,234", ";", "decimal", "commas of “a” taken as decimal commas: “1,000”, for example"),
+        ("1,25", ";", "decimal", None),
+        ("1", ";", "decimal", "commas of “a” taken as decimal commas: “1,000”, for example"),
+    ],
+)
+def test_what_commas_mean_is_kept_and_said_where_it_is_open(read, start, delimiter, commas, note):
+    """Of columns and of targets."""
+    rows = [start, *(f"{i},000" for i in range(1, 20))]
+    sheet = read(f"a{delimiter}y\n" + "".join(f'"{cell}"{delimiter}{i}.5\n' for i, cell in enumerate(rows)))
+    problem = pose(sheet, "y")
+    assert problem.used[0].commas == commas
+    notes = [] if delimiter == "," else ["cells separated by semicolon"]
+    assert list(problem.reading) == notes + ([note] if note else [])
+    assert list(pose(sheet, "a").reading) == notes + ([note] if note else [])
+    assert pose(sheet, "a").y[1] == (1000 if commas == "thousands" else 1)
+
+
+def test_another_sheet_is_read_by_the_commas_of_the_first():
+    class Reads(_Model):
+        columns, levels, commas = ("x",), (None,), ("thousands",)
+
+    cells = ["9,000", "12", "1,234.5"]
+    X, remarks = coded_sheet(sheet_of(x=cells), Reads)
+    np.testing.assert_array_equal(X[:, 0], [9000, 12, 1234.5])
+    assert remarks == []
+    X, remarks = coded_sheet(sheet_of(x=["9,000", "9,5"]), Reads)
+    np.testing.assert_array_equal(X[:, 0], [9000, np.nan])
+    assert remarks == ["“x”: 1 cell, “9,5”, is no number: missing"]
+    Reads.commas = ("decimal",)
+    grouped = Sheet("data.csv", ("x",), (["9,000", "12"],), (), frozenset(["x"]))
+    X, remarks = coded_sheet(grouped, Reads)
+    np.testing.assert_array_equal(X[:, 0], [9, 12])
+    assert remarks == []
+    np.testing.assert_array_equal(coded_sheet(sheet_of(x=["1.5", "2"]), Reads)[0][:, 0], [1.5, 2])
+    Reads.commas = ("",)
+    X, remarks = coded_sheet(grouped, Reads)
+    np.testing.assert_array_equal(X[:, 0], [9000, 12])
+    assert remarks == ["commas of “x” taken as marks of thousands: “9,000”, for example"]
+    _, remarks = coded_sheet(sheet_of(x=["9,000", "1.5", "oops"]), Reads)
+    assert remarks == ["“x”: 2 cells such as “9,000” are no numbers: missing"]
+
+
+def test_categories_are_as_they_are_written():
+    column = guess("c", ["10,000", "9,000", "9,000", "500"], categorical=True, commas="thousands")
+    assert column.levels == ("500", "9,000", "10,000")
+    assert column.commas == ""
 
 
 def test_rows_without_a_value_are_rows(read):

@@ -194,6 +194,7 @@ def test_values_in_a_table():
     assert value_text(("a",) * 9) == "9 entries"
     assert value_text({"C": 10.0}) == "C = 10"
     assert short("a\nb" * 50, 10) == "a ba ba b…"
+    assert short("one two three", 5) == "one…"
     assert table((), []) == ""
     assert some_of(3) == [0, 1, 2]
     places = some_of(1000, 17)

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from kernelrules.report.study import Study
-from kernelrules.report.svg import PALETTE, Axis, Drawing, shortened, text_width
+from kernelrules.report.svg import PALETTE, Axis, Drawing, text_width
 from kernelrules.results import PruneCV, RidgePath
+from kernelrules.results.show import short
 
 __all__ = ["bars", "pruning_curve", "ridge_curve", "scores"]
 
@@ -154,7 +155,7 @@ def bars(names: Sequence[str], values: Sequence[float], title: str) -> str:
         end = zero + value * scale
         drawing.add("rect", tip=f"{name}: {value:.4g}", x=min(zero, end), y=y - 8, width=max(abs(end - zero), 1),
                     height=16, rx=3, fill=PALETTE[0] if value >= 0 else PALETTE[1])  # fmt: skip
-        drawing.text(left - 10, y, shortened(name, 18), anchor="end")
+        drawing.text(left - 10, y, short(name, 18), anchor="end")
         drawing.text(max(end, zero) + 7, y, _compact(float(f"{value:.3g}")), class_="dim")
     if both:
         drawing.line(zero, 4, zero, height - 4, stroke=_INK, stroke_opacity=0.4)

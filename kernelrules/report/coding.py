@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelrules.report.reading import Column, DataError, Sheet, as_categories, as_numbers
+from kernelrules.report.reading import Column, DataError, Sheet, as_categories, as_numbers, comma_note, meant_by_commas
 from kernelrules.results.show import counted
 
 __all__ = ["MOST_DUMMIES", "Coding", "coded_sheet", "design", "design_names", "learn_coding", "mean_and_deviation"]
@@ -106,7 +106,11 @@ def coded_sheet(sheet: Sheet, model: Any) -> tuple[np.ndarray, list[str]]:
     for i, (name, levels) in enumerate(zip(model.columns, model.levels, strict=True)):
         cells = sheet.cells[place[name]]
         if levels is None:
-            X[:, i], stray = as_numbers(cells)
+            known = model.commas[i] if model.commas else ""
+            commas = known or sheet.commas(name)
+            X[:, i], stray = as_numbers(cells, commas)
+            if not known:
+                remarks += comma_note(name, cells, meant_by_commas(cells, stray, commas))
             if stray:
                 remarks.append(f"“{name}”: {_no_numbers(stray)}: missing")
         else:

@@ -2,7 +2,8 @@
 
 tree    grown and pruned by cost and complexity, size by ten-fold cross-validation, one standard error
 rules   RIPPER; of numbers, the rules of such a tree, simplified on a third of the rows
-svm     RBF kernel, C and gamma by five-fold cross-validation
+svm     RBF kernel, C and gamma by five-fold cross-validation; of numbers by three folds, C and the width of the tube
+        in standard deviations of the target
 ridge   linear, λ by leave-one-out error; of classes one against the rest, ±1
 """
 
@@ -17,7 +18,7 @@ import numpy as np
 from kernelrules import kernels, prune, ridge, rules, selection, svm
 from kernelrules import tree as trees
 from kernelrules.report.coding import Coding, design, learn_coding
-from kernelrules.report.table import Problem
+from kernelrules.report.problem import Problem
 from kernelrules.results import RuleList, TableModel, Tree
 
 __all__ = ["LEARNERS", "SVM_ROWS", "TUNING_ROWS", "Fitted", "Learner", "Settings", "named", "predict"]
@@ -152,29 +153,29 @@ class RegressionGrid:
 def _tuned_regression(
     Z: np.ndarray, y: np.ndarray, few: np.ndarray, unit: float, settings: Settings
 ) -> tuple[Any, RegressionGrid]:
-    """In units of the target's deviation: C, epsilon and the tolerance scale with it."""
+    """C, epsilon and the tolerance scale with the target's deviation."""
     size = float(y.std()) if np.ptp(y) > 0 else 1.0  # rows that are all the same have no deviation
     folds = selection.fold_numbers(3, len(few), rng=settings.seed)
-    gammas = np.array(_REGRESSION_WIDTHS) * unit
-    squares = np.zeros((len(gammas), len(_COSTS)))
+    gammas, costs = np.array(_REGRESSION_WIDTHS) * unit, np.array(_COSTS) * size
+    squares = np.zeros((len(gammas), len(costs)))
 
     def fit(rows: np.ndarray, gamma: float, cost: float) -> Any:
         return svm.svr(
-            Z[rows], y[rows], C=cost * size, epsilon=_TUBE * size, tol=1e-3 * size, kernel=kernels.RBF(gamma),
+            Z[rows], y[rows], C=cost, epsilon=_TUBE * size, tol=1e-3 * size, kernel=kernels.RBF(gamma),
             **settings.running,
         )  # fmt: skip
 
     for fold in range(3):
         train, held = few[folds != fold], few[folds == fold]
         for g, gamma in enumerate(gammas.tolist()):
-            for c, cost in enumerate(_COSTS):
+            for c, cost in enumerate(costs.tolist()):
                 told = svm.predict(fit(train, gamma, cost), Z[held], n_threads=settings.n_threads)
                 squares[g, c] += float(((told - y[held]) ** 2).sum())
     mean = np.sqrt(squares / len(few))
     g, c = np.unravel_index(mean.argmin(), mean.shape)
-    best = {"C": _COSTS[c], "gamma": float(gammas[g])}
+    best = {"C": float(costs[c]), "gamma": float(gammas[g])}
     model = fit(np.arange(len(y)), best["gamma"], best["C"])
-    return model, RegressionGrid(np.array(_COSTS), gammas, mean, best)
+    return model, RegressionGrid(costs, gammas, mean, best)
 
 
 def fit_ridge(problem: Problem, rows: np.ndarray, settings: Settings) -> Fitted:
@@ -220,6 +221,7 @@ def _table_model(
         missing_seen=coding.missing_seen,
         model=model,
         n_train=len(rows),
+        commas=tuple(column.commas for column in problem.used),
     )
 
 

@@ -22,9 +22,8 @@ from kernelrules.report.reading import Column
 from kernelrules.report.sections import describe
 from kernelrules.report.study import Score, Study
 from kernelrules.report.style import STYLE
-from kernelrules.report.svg import shortened
 from kernelrules.results.rule_text import number_text
-from kernelrules.results.show import counted
+from kernelrules.results.show import counted, short
 
 __all__ = ["render"]
 
@@ -55,7 +54,7 @@ def render(study: Study, *, command: str | None = None, now: datetime | None = N
     learners = [name for name in study.outcomes if name != "baseline"]
     names = ["scores", *learners, "columns", "how"]
     links = "".join(f'<a href="#{name}">{_HEADINGS[name]}</a>' for name in names)
-    title = f"{shortened(problem.target, 80)} from {shortened(problem.source, 80)}"
+    title = f"{short(problem.target, 80)} from {short(problem.source, 80)}"
     now = datetime.now().astimezone() if now is None else now
     parts = [_scores(study), *(describe(study, name) for name in learners), _columns(study), _how(study, command)]
     return (
@@ -65,7 +64,7 @@ def render(study: Study, *, command: str | None = None, now: datetime | None = N
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
         'img-src data:"><link rel="icon" href="data:,">'
         f'<meta name="generator" content="kernelrules {__version__}"><style>{STYLE}</style></head><body>'
-        f'<header><div class="in"><h1>Predicting “{escape(shortened(problem.target, 80))}”</h1>'
+        f'<header><div class="in"><h1>Predicting “{escape(short(problem.target, 80))}”</h1>'
         f"<p>{escape(_subtitle(study))}</p></div></header>"
         f'<nav aria-label="Sections"><div class="in">{links}</div></nav><main>{_cards(study)}{"".join(parts)}</main>'
         f'<footer><div class="in">Made by kernelrules {__version__} on {now:%d %B %Y at %H:%M}.</div></footer>'
@@ -144,7 +143,7 @@ def _values(score: Score, is_classes: bool) -> list[str]:
 
 def _behind(score: Score, is_classes: bool) -> str:
     if is_classes:
-        return f"{100 * score.behind:.1f} ± {100 * score.behind_se:.1f}"
+        return f"{100 * score.behind:.1f} ± {100 * score.behind_se:.1f} points"
     return _plus_minus(score.behind, score.behind_se)
 
 
@@ -236,10 +235,10 @@ def _column_row(column: Column) -> list[Any]:
             else ""
         )
     else:
-        shown = ", ".join(shortened(level, 24) for level in column.levels[:4])
+        shown = ", ".join(short(level, 24) for level in column.levels[:4])
         more = ", …" if len(column.levels) > 4 else ""
         values = f"{len(column.levels)}: {shown}{more}" if column.levels else ""
-    return [shortened(column.name, 60), tag, values, column.note, share]
+    return [short(column.name, 60), tag, values, column.note, share]
 
 
 def _list(items: Iterable[str]) -> Markup:
@@ -258,7 +257,7 @@ def _how(study: Study, command: str | None) -> Markup:
     steps = [
         f"{study.n_folds} folds" + (", each with its share of every class" if problem.classes is not None else "")
         + f"; seed {study.seed}. The same data, seed and version give the same figures.",
-        *(note[:1].upper() + note[1:] + "." for note in problem.notes),
+        *(note[:1].upper() + note[1:] + "." for note in (*problem.reading, *problem.notes)),
     ]  # fmt: skip
     if len(problem.y) > TUNING_ROWS:
         steps.append(

@@ -4,7 +4,8 @@
 
 A column is numbers if its cells read as such, but for missing ones and at most one in twenty that is something else;
 otherwise it is categories, and it is left out where it can teach nothing: constant, all missing, text that hardly ever
-repeats, row numbers.
+repeats, row numbers. Cells stay as they are in the file: what commas in numbers mean, thousands or decimals, is said
+beside them, so that another file can be read in the same way.
 """
 
 from __future__ import annotations
@@ -12,18 +13,30 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import json
 import re
 import sys
 import zlib
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from kernelrules.results.show import counted, short
 
-__all__ = ["Column", "DataError", "Sheet", "as_categories", "as_numbers", "guess", "read_sheet"]
+__all__ = [
+    "Column",
+    "DataError",
+    "Sheet",
+    "as_categories",
+    "as_numbers",
+    "comma_note",
+    "guess",
+    "meant_by_commas",
+    "read_sheet",
+]
 
 _MISSING = frozenset(["", "na", "n/a", "nan", "?", "null", "#n/a", "nat"])  # in lower case
 _NO_NUMBER = _MISSING | {"none", "-", "--", "."}  # missing among numbers; among text they may be a category
@@ -44,6 +57,7 @@ _OTHER_FILES = {
     b"BZh": "packed with bzip2: unpack it, or use gzip",
     b"\xfd7zXZ": "packed with xz: unpack it, or use gzip",
 }
+_MARKUP = {"<!doctype html": "HTML", "<html": "HTML", "<?xml": "XML"}  # in lower case
 # Byte-order marks; that of UTF-32 begins as one of UTF-16 does, so it comes first.
 _WIDE = {32: (b"\xff\xfe\0\0", b"\0\0\xfe\xff"), 16: (b"\xff\xfe", b"\xfe\xff")}
 _PROBED = 1 << 16  # characters by which the delimiter is found
@@ -69,12 +83,19 @@ class Sheet:
         One list a column, without spaces around.
     notes : tuple of str
         What was done to read it.
+    grouped : frozenset of str
+        The columns of numbers whose commas mark thousands.
     """
 
     source: str
     names: tuple[str, ...]
     cells: tuple[list[str], ...]
     notes: tuple[str, ...]
+    grouped: frozenset[str] = frozenset()
+
+    def commas(self, name: str) -> str:
+        """What commas in the numbers of a column mean, as `as_numbers` is told."""
+        return "thousands" if name in self.grouped else ""
 
     @property
     def n_rows(self) -> int:
@@ -100,6 +121,8 @@ class Column:
         Whether learners see it.
     note : str
         What was found, and why it is left out.
+    commas : {"", "decimal", "thousands"}
+        What commas in its numbers are; "" where there are none.
     """
 
     name: str
@@ -108,6 +131,7 @@ class Column:
     levels: tuple[str, ...] | None
     used: bool
     note: str
+    commas: str = ""
 
     @property
     def n_missing(self) -> int:
@@ -151,6 +175,7 @@ def read_sheet(path: str | Path, *, header: bool = True) -> Sheet:
     """
     source = "what was piped in" if str(path) == "-" else Path(path).name
     text, notes = _decoded(_bytes_of(path), source)
+    _require_no_markup(text, source)
     delimiter = _delimiter(text)
     rows = _rows(text, delimiter, source)
     if not rows:
@@ -164,12 +189,11 @@ def read_sheet(path: str | Path, *, header: bool = True) -> Sheet:
         )
     given = first[1] if header else [f"column {place + 1}" for place in range(len(rows[0][1]))]
     names = _names(_square(given, rows, source, header=header), notes)
-    columns = tuple(
-        _ungrouped(list(column), name, delimiter, notes)
-        for name, column in zip(names, zip(*(cells for _, cells in rows), strict=True), strict=True)
-    )
-    notes.insert(0, f"cells separated by {_DELIMITERS[delimiter]}")
-    return Sheet(source, names, columns, tuple(notes))
+    columns = tuple(list(column) for column in zip(*(cells for _, cells in rows), strict=True))
+    grouped = frozenset(name for name, cells in zip(names, columns, strict=True) if _is_grouped(cells, delimiter))
+    if delimiter != ",":
+        notes.insert(0, f"cells separated by {_DELIMITERS[delimiter]}")
+    return Sheet(source, names, columns, tuple(notes), grouped)
 
 
 def _bytes_of(path: str | Path) -> bytes:
@@ -210,6 +234,22 @@ def _decoded(raw: bytes, source: str) -> tuple[str, list[str]]:
         return raw.decode("utf-8-sig"), []
     except UnicodeDecodeError:
         return raw.decode("cp1252", errors="replace"), ["not UTF-8: read as Windows-1252 text"]
+
+
+def _require_no_markup(text: str, source: str) -> None:
+    """Refuse texts that begin as web pages and XML do, and JSON: one value, or one a line."""
+    start = text.lstrip()
+    markup = next((what for beginning, what in _MARKUP.items() if start[:40].lower().startswith(beginning)), None)
+    if markup:
+        raise DataError(f"{source} is {markup}, not CSV")
+    if not start.startswith(("[", "{")):
+        return
+    try:
+        _, end = json.JSONDecoder().raw_decode(start)
+    except (ValueError, RecursionError):
+        return
+    if re.match(r"[ \t]*([\r\n]|$)", start[end:]):
+        raise DataError(f"{source} is JSON, not CSV")
 
 
 def _delimiter(text: str) -> str:
@@ -307,44 +347,61 @@ def _names(given: list[str], notes: list[str]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _ungrouped(cells: list[str], name: str, delimiter: str, notes: list[str]) -> list[str]:
-    """Without the commas of 12,500: where all commas stand before three digits, and could not be decimal ones.
+def _is_grouped(cells: list[str], delimiter: str) -> bool:
+    """Numbers such as 12,500: where all commas stand before three digits, and could not be decimal ones.
 
     One comma could be, but hardly where commas separate the cells.
     """
     different = set(cells)
     grouped = {cell for cell in different if "," in cell}
     if not grouped or not all(_GROUPED.fullmatch(cell) for cell in grouped):
-        return cells
+        return False
     if not all(cell.lower() in _NO_NUMBER or _NUMBER.fullmatch(cell) for cell in different - grouped):
-        return cells
-    if delimiter != "," and not any("." in cell or cell.count(",") > 1 for cell in different):
-        return cells
-    notes.append(f"commas of “{name}” taken as marks of thousands: “{min(grouped)}”, for example")
-    return [cell.replace(",", "") for cell in cells]
+        return False
+    return delimiter == "," or any("." in cell or cell.count(",") > 1 for cell in different)
 
 
 # ---- a column -----------------------------------------------------------------------------------------------------
 
 
-def as_numbers(cells: list[str]) -> tuple[np.ndarray, Counter[str]]:
-    """Numbers, NaN for cells that are none; and those of them that do not mean missing, with how often they occur."""
+def as_numbers(cells: list[str], commas: str = "") -> tuple[np.ndarray, Counter[str]]:
+    """Numbers, NaN for cells that are none; and those of them that do not mean missing, with how often they occur.
+
+    Commas are marks of thousands or decimal commas, as is said; where nothing is, decimal ones if no cell has a point.
+    """
     plain = _plain_numbers(cells)
     if plain is not None:
         return plain, Counter()
     counts = Counter(cells)
     known = [cell for cell in counts if cell.lower() not in _NO_NUMBER]
-    commas = any("," in cell for cell in known) and not any("." in cell for cell in known)
-    shape = _COMMA_NUMBER if commas else _NUMBER
+    there = any("," in cell for cell in known)
+    decimal = there and (commas == "decimal" or (not commas and not any("." in cell for cell in known)))
+    shape, mark = (_COMMA_NUMBER, ".") if decimal else (_NUMBER, "")
     value = dict.fromkeys(counts, np.nan)
     stray: Counter[str] = Counter()
     for cell in known:
-        number = float(cell.replace(",", ".")) if shape.fullmatch(cell) else np.nan
+        is_number = shape.fullmatch(cell) or (commas == "thousands" and _GROUPED.fullmatch(cell))
+        number = float(cell.replace(",", mark)) if is_number else np.nan
         if np.isfinite(number):
             value[cell] = number
         else:
             stray[cell] = counts[cell]
     return np.array([value[cell] for cell in cells], dtype=np.float64), stray
+
+
+def meant_by_commas(cells: list[str], stray: Iterable[str], commas: str) -> str:
+    """What `as_numbers`, told so, took commas for: "thousands", "decimal", or "" where there are none."""
+    return commas or ("decimal" if any("," in cell for cell in set(cells).difference(stray)) else "")
+
+
+def comma_note(name: str, cells: list[str], commas: str) -> list[str]:
+    """What the commas of a column were taken for, where they could be something else: a sentence, or none."""
+    there = {cell for cell in set(cells) if "," in cell}
+    grouped = {cell for cell in there if _GROUPED.fullmatch(cell)}
+    if not commas or not grouped or (commas == "decimal" and any(map(_COMMA_NUMBER.fullmatch, there - grouped))):
+        return []
+    what = "marks of thousands" if commas == "thousands" else "decimal commas"
+    return [f"commas of “{name}” taken as {what}: “{min(grouped)}”, for example"]
 
 
 def _plain_numbers(cells: list[str]) -> np.ndarray | None:
@@ -358,18 +415,22 @@ def _plain_numbers(cells: list[str]) -> np.ndarray | None:
     return values if np.isfinite(values).all() else None
 
 
-def as_categories(cells: list[str], levels: tuple[str, ...] | None = None) -> tuple[np.ndarray, tuple[str, ...]]:
+def as_categories(
+    cells: list[str], levels: tuple[str, ...] | None = None, commas: str = ""
+) -> tuple[np.ndarray, tuple[str, ...]]:
     """Codes of levels, NaN for missing cells; of given levels, -1 for a cell that is none of them."""
     different = {cell for cell in set(cells) if cell.lower() not in _MISSING}
     if levels is None:
-        numeric = all(_NUMBER.fullmatch(cell) for cell in different)
-        levels = tuple(sorted(different, key=(lambda cell: (float(cell), cell)) if numeric else None))
+        levels = tuple(sorted(different))
+        numbers, _ = as_numbers(list(levels), commas)
+        if not np.isnan(numbers).any():
+            levels = tuple(levels[place] for place in np.argsort(numbers, kind="stable").tolist())
     code = {level: float(place) for place, level in enumerate(levels)}
     told = {cell: code.get(cell, -1.0) if cell in different or cell in code else np.nan for cell in set(cells)}
     return np.array([told[cell] for cell in cells], dtype=np.float64), levels
 
 
-def guess(name: str, cells: list[str], *, categorical: bool = False) -> Column:
+def guess(name: str, cells: list[str], *, categorical: bool = False, commas: str = "") -> Column:
     """A column of the kind that its cells look like, and whether it is of use.
 
     Parameters
@@ -380,6 +441,8 @@ def guess(name: str, cells: list[str], *, categorical: bool = False) -> Column:
         Its cells.
     categorical : bool
         Whether it holds categories whatever it looks like; then it is never taken for text or row numbers.
+    commas : str
+        What commas in numbers mean, as for `as_numbers`.
 
     Returns
     -------
@@ -396,15 +459,16 @@ def guess(name: str, cells: list[str], *, categorical: bool = False) -> Column:
     >>> guess("unit", ["cm", "cm", "cm", "cm"]).note
     'constant: always “cm”'
     """
-    values, stray = as_numbers(cells)
+    values, stray = as_numbers(cells, commas)
     known = ~np.isnan(values)
     n_different = len(np.unique(values[known]))
     n_known = int(known.sum())
     finite_only = all(cell.lower() in _INFINITE for cell in stray)
     few_strays = stray.total() <= _STRAY * (n_known + stray.total()) and n_different >= _FEW
     if not categorical and n_known and (finite_only or few_strays):
-        return _number_column(name, values, n_different, stray)
-    codes, levels = as_categories(cells)
+        column = _number_column(name, values, n_different, stray)
+        return replace(column, commas=meant_by_commas(cells, stray, commas))
+    codes, levels = as_categories(cells, commas=commas)
     n_known = int((~np.isnan(codes)).sum())
     note, used = _missing_note(cells, len(cells) - n_known), True
     if not levels:

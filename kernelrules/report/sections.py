@@ -13,9 +13,9 @@ from kernelrules.report import charts
 from kernelrules.report.coding import design, design_names
 from kernelrules.report.html import Markup, details, figure, paragraph, section, table
 from kernelrules.report.models import TUNING_ROWS, Fitted, named
+from kernelrules.report.problem import Problem
 from kernelrules.report.study import Study
 from kernelrules.report.svg import PALETTE
-from kernelrules.report.table import Problem
 from kernelrules.report.tree_picture import draw_tree
 from kernelrules.results import Bound, RuleList
 from kernelrules.results.rule_text import condition_texts, prediction_text
@@ -76,14 +76,14 @@ def _legend(problem: Problem) -> Markup:
     if problem.classes is None:
         return Markup("")
     shown = problem.classes[:7] if len(problem.classes) > 8 else problem.classes
-    parts = [_dot(code) + escape(str(label)) for code, label in enumerate(shown)]
+    parts = [_entry(code, str(label)) for code, label in enumerate(shown)]
     if len(problem.classes) > len(shown):
-        parts.append(_dot(7) + f"{len(problem.classes) - len(shown)} others")
+        parts.append(_entry(7, f"{len(problem.classes) - len(shown)} others"))
     return Markup(f'<p class="legend">{" ".join(parts)}</p>')
 
 
-def _dot(code: int) -> str:
-    return f'<span class="dot" style="background:{PALETTE[min(code, 7)]}"></span>'
+def _entry(code: int, label: str) -> str:
+    return f'<span><i class="dot" style="background:{PALETTE[code]}"></i>{escape(label)}</span>'
 
 
 def _importance(problem: Problem, fitted: Fitted) -> Markup:
@@ -184,7 +184,7 @@ def _svm(study: Study, fitted: Fitted) -> Markup:
 
 def _bounds(problem: Problem, fitted: Fitted, n_threads: int) -> list[Markup]:
     if problem.classes is None:
-        return []
+        return [paragraph("There is no margin bound: it is about the error rate of classes, and these are numbers.")]
     model = fitted.model.model
     Z, y = design(problem.X[fitted.rows], fitted.model), problem.y[fitted.rows]
     heading = Markup("<h3>Margin bound</h3>")

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from kernelrules import parallel, selection
-from kernelrules.report.bars import Silent
 from kernelrules.report.models import LEARNERS, Fitted, Settings, predict
-from kernelrules.report.table import Problem
+from kernelrules.report.problem import Problem
+from kernelrules.report.waiting import Silent
 
 __all__ = ["Outcome", "Score", "Study", "run_study"]
 
@@ -127,7 +127,7 @@ def run_study(
     n_threads : int, optional
         Default: one for up to 5000 rows, for more the cores that the process may use. Results do not depend on it.
     progress : optional
-        Told what is going on, as in `bars.py`.
+        Told what is going on, as in `waiting.py`.
 
     Returns
     -------
@@ -139,7 +139,7 @@ def run_study(
     >>> import numpy as np
     >>> from kernelrules.report.reading import Sheet
     >>> from kernelrules.report.study import run_study
-    >>> from kernelrules.report.table import pose
+    >>> from kernelrules.report.problem import pose
     >>> x = np.random.default_rng(0).normal(size=60)
     >>> cells = ([f"{v:.3f}" for v in x], ["up" if v > 0 else "down" for v in x])
     >>> study = run_study(pose(Sheet("signs", ("x", "way"), cells, ()), "way"), learners=["tree"])

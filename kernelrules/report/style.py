@@ -46,8 +46,9 @@ tbody th{font-weight:500}
 td.n,th.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap;padding-left:12px}
 tr.best th,tr.best td{background:#eaf4fb;font-weight:650}
 .wide{min-width:15em}
-.dot{display:inline-block;width:12px;height:12px;border-radius:3px;margin:0 6px 0 14px;vertical-align:-1px}
-.legend{margin:0 0 8px -14px;font-size:15px}
+.dot{display:inline-block;width:12px;height:12px;border-radius:3px;margin:0 6px 0 -18px;vertical-align:-1px}
+.legend{margin:0 0 8px;font-size:15px;max-width:none}
+.legend span{display:inline-block;margin:0 14px 0 0;padding-left:18px}
 .tag{display:inline-block;border-radius:20px;padding:0 10px;font-size:14px;background:var(--soft);white-space:nowrap;
  border:1px solid var(--line)}
 .tag.out{background:#fff3e6;border-color:#f3cfa5}

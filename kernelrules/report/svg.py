@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["PALETTE", "Axis", "Drawing", "shortened", "text_width"]
+__all__ = ["PALETTE", "Axis", "Drawing", "text_width"]
 
 # Okabe and Ito's colours, which most colour-blind people tell apart, the darkest first
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6bb1", "#7f7f7f")
@@ -20,11 +20,6 @@ _CHARACTER = 0.56  # width of an average letter, in units of the font's size
 def text_width(text: str, size: float = 13) -> float:
     """About how wide a text is drawn."""
     return len(text) * size * _CHARACTER
-
-
-def shortened(text: str, most: int) -> str:
-    """At most so many characters, the last an ellipsis where some are lost."""
-    return text if len(text) <= most else text[: most - 1].rstrip() + "…"
 
 
 class Drawing:

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from kernelrules.export.branches import NamedTree
-from kernelrules.report.svg import PALETTE, Drawing, shortened
+from kernelrules.report.svg import PALETTE, Drawing
 from kernelrules.results import Tree
 from kernelrules.results.rule_text import number_text
+from kernelrules.results.show import short
 
 __all__ = ["draw_tree"]
 
@@ -114,7 +115,7 @@ def _boxes(drawing: Drawing, node: _Node, words: NamedTree) -> None:
     more = _n_leaves(tree, number)
     _box(drawing, node, "#fff8e8" if is_split else "#f5f7fa", "#c4cfda",
          f"{says}: {rows}" + (f", with {more} leaves" if is_split else ""))  # fmt: skip
-    drawing.text(centre, node.y - 14, shortened(says, 16), anchor="middle", class_="strong")
+    drawing.text(centre, node.y - 14, short(says, 16), anchor="middle", class_="strong")
     drawing.text(centre, node.y + 3, f"{rows}, {more} leaves" if is_split else rows, anchor="middle", class_="dim")
     _shares(drawing, node.x + 9, node.y + 17, _WIDTH - 18, tree, number)
 
@@ -131,9 +132,9 @@ def _two_lines(asked: str) -> list[str]:
         return [asked]
     spaces = [place for place, letter in enumerate(asked) if letter == " "]
     if not spaces:
-        return [shortened(asked, _LETTERS)]
+        return [short(asked, _LETTERS)]
     cut = min(spaces, key=lambda place: abs(place - min(len(asked) / 2, _LETTERS)))
-    return [shortened(asked[:cut], _LETTERS), shortened(asked[cut + 1 :], _LETTERS)]
+    return [short(asked[:cut], _LETTERS), short(asked[cut + 1 :], _LETTERS)]
 
 
 def _shares(drawing: Drawing, x: float, y: float, width: float, tree: Tree, node: int) -> None:

@@ -50,9 +50,9 @@ class Result:
 
 
 def short(text: Any, most: int = 60) -> str:
-    """The text in one line of at most so many letters."""
+    """The text in one line of at most so many letters, the last an ellipsis where some are lost."""
     line = " ".join(str(text).split())
-    return line if len(line) <= most else f"{line[: most - 1]}…"
+    return line if len(line) <= most else f"{line[: most - 1].rstrip()}…"
 
 
 def number(value: Any, digits: int = 4) -> str:

@@ -15,6 +15,7 @@ from kernelrules.results.tree import Tree
 
 __all__ = ["TableModel", "require_table_model"]
 
+_COMMAS = ("", "decimal", "thousands")
 _MODELS = {"tree": Tree, "rules": RuleList, "svm": SVMModel, "ridge": RidgeFit}
 
 
@@ -50,6 +51,9 @@ class TableModel(Result):
         The model itself.
     n_train : int
         Rows it was fitted to.
+    commas : tuple of str
+        For each column what commas in its numbers are: "thousands", "decimal", or "" where the table had none. Empty in
+        files of older versions: then each table decides for itself.
     """
 
     learner: str
@@ -64,6 +68,7 @@ class TableModel(Result):
     missing_seen: np.ndarray
     model: Any
     n_train: int
+    commas: tuple[str, ...] = ()
 
     def _says(self) -> list[str]:
         what = "numbers" if self.classes is None else counted(len(self.classes), "class", "classes")
@@ -75,6 +80,8 @@ def require_table_model(found: TableModel) -> None:
     p = len(found.columns)
     for name in ("kinds", "levels", "dummies", "centre", "scale", "missing_seen"):
         _say(len(getattr(found, name)) == p, f"{name} has not one entry for each of {p} columns")
+    _say(len(found.commas) in (0, p), f"commas has not one entry for each of {p} columns")
+    _say(all(commas in _COMMAS for commas in found.commas), "commas are neither of thousands nor decimal ones")
     for name, kind in (("centre", "f"), ("scale", "f"), ("missing_seen", "b")):
         array = getattr(found, name)
         _say(array.ndim == 1 and array.dtype.kind == kind, f"{name} has the wrong type")

@@ -5,11 +5,22 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from decimal import Decimal, InvalidOperation
+from functools import cached_property
 
 import numpy as np
 
 from kernelrules import datasets
-from kernelrules.report.reading import Column, DataError, Sheet, as_categories, as_numbers, guess
+from kernelrules.report.reading import (
+    Column,
+    DataError,
+    Sheet,
+    as_categories,
+    as_numbers,
+    comma_note,
+    guess,
+    meant_by_commas,
+)
 from kernelrules.results.rule_text import number_text
 from kernelrules.results.show import counted
 
@@ -17,6 +28,7 @@ __all__ = ["Problem", "pose", "spambase"]
 
 _FEW_CLASSES = 10  # whole numbers with at most so many different values are classes
 _FEWEST_ROWS = 10
+_ALL_WHOLE = 2.0**53  # up to here every whole number is a double
 _SMALLEST, _LARGEST = 1e-60, 1e60  # of numbers whose squares, and the squares of these, can be computed with
 
 
@@ -38,6 +50,8 @@ class Problem:
         All columns but the target, those left out too.
     notes : tuple of str
         What was done to the rows and the target.
+    reading : tuple of str
+        What was done to read the sheet.
     """
 
     source: str
@@ -47,6 +61,7 @@ class Problem:
     classes: np.ndarray | None
     columns: tuple[Column, ...]
     notes: tuple[str, ...]
+    reading: tuple[str, ...] = ()
 
     @property
     def used(self) -> tuple[Column, ...]:
@@ -96,7 +111,7 @@ def pose(
     Examples
     --------
     >>> from kernelrules.report.reading import Sheet
-    >>> from kernelrules.report.table import pose
+    >>> from kernelrules.report.problem import pose
     >>> cells = (["1", "2", "3", "4"] * 4, ["low", "low", "high", "high"] * 4)
     >>> problem = pose(Sheet("small", ("x", "size"), cells, ()), "size")
     >>> problem.X.shape, problem.classes
@@ -109,20 +124,26 @@ def pose(
         raise DataError(f"the target “{target}” cannot be dropped")
     place = sheet.names.index(target)
     fewest = 3 if folds > 2 else 4  # rows of a class: two that are left by a fold can be divided once more
-    y, classes, known, notes = _target(sheet.cells[place], target, task, target in categorical, fewest)
+    read = _Target(target, sheet.cells[place], sheet.commas(target))
+    y, classes, known, notes = _targets_of(read, task, target in categorical, fewest)
+    reading = list(sheet.notes)
+    if classes is None:
+        reading += comma_note(target, read.cells, meant_by_commas(read.cells, read.stray, read.commas))
     columns = []
     for name, cells in zip(sheet.names, sheet.cells, strict=True):
         if name == target:
             continue
-        column = guess(name, _some(cells, known), categorical=name in categorical)
+        column = guess(name, _some(cells, known), categorical=name in categorical, commas=sheet.commas(name))
         columns.append(replace(column, used=False, note="dropped on request") if name in drop else column)
+        if columns[-1].used and column.kind == "number":
+            reading += comma_note(name, cells, column.commas)
     if not any(column.used for column in columns):
         raise DataError(f"{sheet.source} has no column to predict “{target}” from{_why_not(columns)}")
     n_least = max(_FEWEST_ROWS, 2 * folds)
     if len(y) < n_least:
         raise DataError(f"{sheet.source} has {len(y)} rows with “{target}”: at least {n_least} are needed")
     X = np.column_stack([column.values for column in columns if column.used])
-    return Problem(sheet.source, target, X, y, classes, tuple(columns), sheet.notes + tuple(notes))
+    return Problem(sheet.source, target, X, y, classes, tuple(columns), tuple(notes), tuple(reading))
 
 
 def spambase() -> Problem:
@@ -159,35 +180,81 @@ def _why_not(columns: list[Column]) -> str:
     return f" ({reasons})" if reasons else ": it is the only one"
 
 
-def _target(
-    cells: list[str], name: str, task: str, categorical: bool, fewest: int
+class _Target:
+    """The column to predict, as it is written and as numbers.
+
+    Two texts may be one number, 1 and 1.0; and two numbers of 17 digits one double: `exact` tells these apart.
+    """
+
+    def __init__(self, name: str, cells: list[str], commas: str) -> None:
+        self.name, self.cells, self.commas = name, cells, commas
+        self.numbers, self.stray = as_numbers(cells, commas)
+        pairs = zip(cells, self.numbers.tolist(), strict=True)
+        self.doubles = {cell: number for cell, number in pairs if number == number}
+
+    @cached_property
+    def exact(self) -> dict[str, Decimal]:
+        """What the cells that are numbers say, to the last digit."""
+        mark = "" if self.commas == "thousands" else "."
+        return {cell: _exactly(cell.replace(",", mark), number) for cell, number in self.doubles.items()}
+
+    @property
+    def n_different(self) -> int:
+        """Different numbers."""
+        n_doubles = len(set(self.doubles.values()))
+        return n_doubles if n_doubles == len(self.doubles) else len(set(self.exact.values()))
+
+    def labels(self) -> list[str]:
+        """The cells, but numbers that are the same written in one way: 1 and 1.0 are one class."""
+        if self.stray or self.n_different == len(self.doubles):
+            return self.cells
+        same: dict[Decimal, str] = {}
+        for cell in sorted(self.doubles, key=lambda cell: (len(cell), cell)):
+            number = self.exact[cell]
+            plain = number_text(self.doubles[cell], exact=True)
+            same.setdefault(number, plain if abs(number) < _ALL_WHOLE and Decimal(plain) == number else cell)
+        return [same[self.exact[cell]] if cell in self.exact else "" for cell in self.cells]
+
+
+def _exactly(text: str, double: float) -> Decimal:
+    try:
+        return Decimal(text)
+    except InvalidOperation:  # an exponent of twenty digits: the number is none but 0 for all that can be known
+        return Decimal(double)
+
+
+def _targets_of(
+    read: _Target, task: str, categorical: bool, fewest: int
 ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray, list[str]]:
     """What is predicted, the classes if it is classes, and the rows that have it."""
-    numbers, stray = as_numbers(cells)
     notes = []
-    is_text = bool(stray) and guess(name, cells).kind == "category"  # not where a few cells among numbers are text
+    # not where a few cells among numbers are text
+    is_text = bool(read.stray) and guess(read.name, read.cells, commas=read.commas).kind == "category"
     if task == "auto":
-        task, why = _task_of(numbers, is_text or categorical)
+        task, why = _task_of(read, is_text or categorical)
         notes.append(f"taken as {task}: {why}")
     if task == "regression":
-        y, classes, known = _targets(numbers, name, next(iter(stray), "") if is_text else None, notes)
+        y, classes, known = _numbers(read, next(iter(read.stray), "") if is_text else None, notes)
     else:
-        y, classes, known = _labels(cells if stray else _as_one_number(cells, numbers), name, fewest, notes)
+        y, classes, known = _labels(read.labels(), read.name, fewest, notes)
     if not known.any():
-        raise DataError(f"the target “{name}” is missing in every row")
+        raise DataError(f"the target “{read.name}” is missing in every row")
     return y, classes, known, notes
 
 
-def _targets(numbers: np.ndarray, name: str, text: str | None, notes: list[str]) -> tuple[np.ndarray, None, np.ndarray]:
+def _numbers(read: _Target, text: str | None, notes: list[str]) -> tuple[np.ndarray, None, np.ndarray]:
     """Numbers to predict, and the rows that have one; `text` is a cell that is none, where there are many such."""
+    name = read.name
     if text is not None:
         raise DataError(
             f"the target “{name}” is not numbers: it holds “{text}”, for example; "
             "use --task classification, or another target"
         )
-    known = ~np.isnan(numbers)
-    y = numbers[known]
+    known = ~np.isnan(read.numbers)
+    y = read.numbers[known]
     if len(y) and (y == y[0]).all():
+        if read.n_different > 1:
+            raise DataError(f"the numbers of the target “{name}” differ in digits after the 16th: subtract {y[0]:.0f}")
         raise DataError(f"the target “{name}” has the same value {y[0]:g} in every row: there is nothing to learn")
     if len(y) and not _SMALLEST < np.abs(y).max() < _LARGEST:
         raise DataError(f"the target “{name}” goes up to {np.abs(y).max():g}: take other units")
@@ -196,25 +263,17 @@ def _targets(numbers: np.ndarray, name: str, text: str | None, notes: list[str])
     return y, None, known
 
 
-def _task_of(numbers: np.ndarray, text: bool) -> tuple[str, str]:
+def _task_of(read: _Target, text: bool) -> tuple[str, str]:
     if text:
         return "classification", "the target is text"
-    known = numbers[~np.isnan(numbers)]
-    different = np.unique(known)
-    if len(different) == 2:
+    known = read.numbers[~np.isnan(read.numbers)]
+    n_different = read.n_different
+    if n_different == 2:
         return "classification", "the target has two different values"
-    whole = bool((different == np.round(different)).all())
-    if whole and len(different) <= _FEW_CLASSES and 5 * len(different) <= len(known):
-        return "classification", f"the target has {len(different)} different whole numbers (else --task regression)"
-    return "regression", f"the target is numbers, {len(different)} different ones"
-
-
-def _as_one_number(cells: list[str], numbers: np.ndarray) -> list[str]:
-    """Numbers that are the same written in one way: 1 and 1.0 are one class."""
-    known = numbers[~np.isnan(numbers)]
-    if len(np.unique(known)) == len({cell for cell, number in zip(cells, numbers, strict=True) if number == number}):
-        return cells
-    return ["" if number != number else number_text(number, exact=True) for number in numbers.tolist()]
+    whole = bool((known == np.round(known)).all())
+    if whole and n_different <= _FEW_CLASSES and 5 * n_different <= len(known):
+        return "classification", f"the target has {n_different} different whole numbers (else --task regression)"
+    return "regression", f"the target is numbers, {n_different} different ones"
 
 
 def _labels(cells: list[str], name: str, fewest: int, notes: list[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
