@@ -2,9 +2,11 @@
 
 import re
 import runpy
+import textwrap
 from pathlib import Path
 
 import pytest
+from _imports import imports
 
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = sorted((ROOT / "docs" / "examples").glob("*.py"))
@@ -41,9 +43,8 @@ def test_there_are_examples():
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda p: p.stem)
 def test_examples_run(path):
-    for optional in ("numba", "cffi", "dask"):
-        if optional in path.stem:
-            pytest.importorskip(optional)
+    for name, _ in imports(path):
+        pytest.importorskip(name)
     runpy.run_path(str(path), run_name="__main__")
     assert "assert" in path.read_text(encoding="utf-8"), "an example checks what it shows"
 
@@ -68,12 +69,34 @@ def test_links_that_lead_nowhere_are_found(tmp_path):
     assert outside == ["https://example.org/x"]
 
 
+# What blocks on the pages may be: what is printed, and commands. All other code comes from files that are run or compiled.
+ONLY_SHOWN = {"none", "text", "console", "sh", "c"}
+
+
+def blocks():
+    """(page, language, text) of each code block on the pages."""
+    for page in sorted((ROOT / "docs").rglob("*.rst")):
+        if not {"_build", "generated"} & set(page.parts):
+            text = page.read_text(encoding="utf-8")
+            for found in re.finditer(r"^\.\. code-block:: *(\w*)\n\n((?:   .*\n|\n)+)", text, flags=re.M):
+                yield page.name, found[1], textwrap.dedent(found[2]).strip("\n")
+            assert text.count("code-block::") == len(re.findall(r"^\.\. code-block:: *\w+\n\n   ", text, flags=re.M)), page
+
+
 def test_python_on_the_pages_runs():
     """Code is >>>, testcode or a file of docs/examples, all of which CI runs; not a block that is only shown."""
-    shown = {"outgrowing.rst"}  # a cluster of dask's: docs/examples/executors.py is what runs
-    for page in sorted((ROOT / "docs").rglob("*.rst")):
-        if not {"_build", "generated"} & set(page.parts) and page.name not in shown:
-            assert "code-block:: python" not in page.read_text(encoding="utf-8"), page
+    found = list(blocks())
+    assert len(found) > 10
+    assert [(page, language) for page, language, _ in found if language not in ONLY_SHOWN] == []
+
+
+def test_declarations_on_the_pages_are_those_of_the_header():
+    import kernelrules
+
+    header = (Path(kernelrules.get_include()) / "kernelrules" / "api.h").read_text(encoding="utf-8")
+    shown = [line.partition(";")[0] for _, language, text in blocks() if language == "c" for line in text.splitlines()]
+    assert shown
+    assert [line for line in shown if line not in header] == []
 
 
 def test_developers_pages_name_every_part_and_stage():

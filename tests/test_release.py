@@ -4,7 +4,6 @@ Nothing is built or uploaded here; these files are read. They are not part of wh
 without a checkout they are not there, and the tests skip.
 """
 
-import ast
 import re
 import runpy
 import subprocess
@@ -13,6 +12,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from _imports import imports
 
 ROOT = Path(__file__).resolve().parents[1]
 LINUX = {f"cp311-{libc}_{arch}" for libc in ("manylinux", "musllinux") for arch in ("x86_64", "aarch64")}
@@ -74,20 +74,46 @@ def test_wheels_of_every_platform_are_built():
     assert {name: set(settings[name]["archs"]) for name in PLATFORMS} == wanted
 
 
-def test_wheels_are_tested_with_what_their_tests_import():
-    """Files can be collected with no more than cibuildwheel installs; whatever else they import, they ask for first."""
-    folder = Path(__file__).parent
+def installed_by_cibuildwheel():
+    """The packages that tests of wheels can import, their own helpers among them."""
     wanted = tomllib.loads(text_of("pyproject.toml"))["tool"]["cibuildwheel"]["test-requires"]
     there = {re.match(r"[\w-]+", each)[0] for each in wanted} | {"numpy", "scipy", "sklearn", "kernelrules", "_pytest"}
-    there |= set(sys.stdlib_module_names) | {path.stem for path in folder.iterdir()}
+    return there | set(sys.stdlib_module_names) | {path.stem for path in Path(__file__).parent.iterdir()}
+
+
+def test_wheels_are_tested_with_what_their_tests_import():
+    """Files can be collected with no more than cibuildwheel installs; whatever else they import, they ask for first."""
+    folder, there = Path(__file__).parent, installed_by_cibuildwheel()
     for path in [*folder.glob("*.py"), *folder.glob("core/*.py"), *folder.glob("oracles/*.py")]:
-        text = path.read_text(encoding="utf-8")
-        for node in ast.parse(text).body:
-            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-            names += [node.module] if isinstance(node, ast.ImportFrom) else []
-            for name in (each.split(".")[0] for each in names):
-                asked = f'importorskip("{name}")' in "\n".join(text.splitlines()[: node.lineno])
-                assert name in there or asked, f"{path.name} imports {name}"
+        lines = path.read_text(encoding="utf-8").splitlines()
+        for name, line in imports(path):
+            asked = f'importorskip("{name}")' in "\n".join(lines[:line])
+            assert name in there or asked, f"{path.name} imports {name}"
+
+
+WITHOUT = """
+import sys
+import pytest
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in {absent!r}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+sys.meta_path.insert(0, Absent())
+sys.exit(pytest.main(["-q", "-n", "0", "-p", "no:cacheprovider", *sys.argv[1:]]))
+"""
+
+
+def test_examples_that_want_more_than_wheels_are_tested_with_are_skipped():
+    """Without what cibuildwheel does not install, whether it is installed here or not."""
+    there = installed_by_cibuildwheel()
+    wants = {path: {name for name, _ in imports(path)} - there for path in (ROOT / "docs/examples").glob("*.py")}
+    absent, more = set().union(*wants.values()), sorted(path.stem for path in wants if wants[path])
+    assert {"call_numba", "row_source"} <= set(more)
+    tests = [f"{Path(__file__).with_name('test_documentation.py')}::test_examples_run[{stem}]" for stem in more]
+    given = [sys.executable, "-c", WITHOUT.format(absent=absent), *tests]
+    done = subprocess.run(given, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"\n{len(more)} skipped" in done.stdout
 
 
 def test_only_a_tag_is_published_and_without_a_secret():
