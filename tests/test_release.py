@@ -4,8 +4,11 @@ Nothing is built or uploaded here; these files are read. They are not part of wh
 without a checkout they are not there, and the tests skip.
 """
 
+import json
+import os
 import re
 import runpy
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -58,6 +61,54 @@ def test_ci_runs_what_a_green_run_promises():
     install = body["browser"].index("apt-get")
     assert "export KERNELRULES_NEED_BROWSER=1" in body["browser"][:install].split("elif")[1]
     assert "KERNELRULES_NEED_BROWSER" in text_of("tests/test_report_browser.py")
+
+
+def test_ci_wants_every_python_that_is_promised():
+    """GitHub's run names the versions of pyproject.toml: one that its machine lacks is a failure, not a shorter run."""
+    classifiers = tomllib.loads(text_of("pyproject.toml"))["project"]["classifiers"]
+    promised = [each.rsplit(" ", 1)[1] for each in classifiers if re.search(r"Python :: 3\.\d+$", each)]
+    steps = workflow("ci.yml")["jobs"]["run"]["steps"]
+    assert steps[-1]["env"]["KERNELRULES_PYTHONS"].split() == promised
+    assert steps[-2]["with"]["python-version"].split() == promised
+
+
+@pytest.mark.skipif(sys.platform == "win32" or not shutil.which("bash"), reason="bash runs it")
+def test_ci_refuses_to_go_without_a_python_that_is_wanted():
+    script = text_of(".ci/run")
+    parts = [
+        re.search(rf"^{name}\(\) \{{.*?\}}$", script, flags=re.M | re.S)[0] for name in ("minor_of", "require_pythons")
+    ]
+    here = "{}.{}".format(*sys.version_info)
+    for wanted, code in (("", 0), (here, 0), (f"{here} 3.1", 1)):
+        lines = ["set -euo pipefail", *parts, 'PYTHONS=("$1")', "require_pythons"]
+        done = subprocess.run(
+            ["bash", "-c", "\n".join(lines), "bash", sys.executable],
+            env={"PATH": os.environ["PATH"], "KERNELRULES_PYTHONS": wanted},
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert done.returncode == code, done.stderr
+        assert (done.stderr == f"Python 3.1 is wanted, but found were {here} \n") == (code == 1)
+
+
+def test_ci_runs_benchmarks_and_looks_at_the_clock():
+    """Some benchmarks are run, and all stages together take half an hour at most; hand-written C is sanitized."""
+    script = text_of(".ci/run")
+    quick = re.search("^QUICK_BENCHES='(.*)'$", script, flags=re.M)[1]
+    assert re.search(r'asv run --quick --dry-run --python=same .*--bench "\$QUICK_BENCHES"', script)
+    names = json.loads(text_of("asv_benches/results/benchmarks.json"))
+    for part in quick.split("|"):
+        assert [name for name in names if re.search(part, name)], part
+    assert script.splitlines()[-1].startswith('[ "$#" -gt 0 ] || [ "$SECONDS" -le 1800 ] || {')
+    sanitized = re.search(r"^SANITIZED=\((.*?)\)", script, flags=re.M | re.S)[1].split()
+    assert {"core", "test_ridge_band.py", "test_rules_additive_core.py"} <= set(sanitized)
+    assert [name for name in sanitized if not (ROOT / "tests" / name).exists()] == []
+
+
+def test_one_version_of_cython_is_asked_for():
+    files = ("pyproject.toml", ".ci/run", "tests/cimport_project/pyproject.toml")
+    asked = [version for name in files for version in re.findall(r"Cython>=([\d.]+)", text_of(name))]
+    assert len(asked) >= 5
+    assert len(set(asked)) == 1
 
 
 def test_wheels_of_every_platform_are_built():
