@@ -1,0 +1,56 @@
+"""The benchmarks that are not asv's measure what they say. They are part of a checkout, not of what is installed."""
+
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import kernelrules
+
+ROOT = Path(__file__).resolve().parents[1]
+pytestmark = [
+    pytest.mark.skipif(
+        not (ROOT / "asv_benches").is_dir() or Path(kernelrules.__file__).parents[1] != ROOT,
+        reason="they run in a checkout that the package was built in",
+    ),
+    pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="peaks of memory are read as Linux has them"),
+]
+
+
+@pytest.fixture
+def scaling(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT)
+    from asv_benches.benches import _peers, scaling
+
+    monkeypatch.setattr(_peers, "PAUSE_SECONDS", 0.0)
+    return scaling
+
+
+def test_times_of_scaling_are_those_of_warm_calls(scaling, monkeypatch):
+    """The first call of all rows is slow, as it is where memory is fresh: it counts for memory alone."""
+    seen = []
+
+    def call(X):
+        time.sleep(0.5 if len(X) == 1000 and seen.count(1000) == 0 else 0.0)
+        seen.append(len(X))
+        return np.ones(2**20 if seen.count(1000) == 1 else 1)
+
+    monkeypatch.setitem(scaling.PROBLEMS, "gram", lambda n, who: (call, (np.empty((n, 1)),)))
+    found = scaling.alone("gram", scaling.OURS, 1000, 3)
+    assert seen == [scaling.N_WARM_UP, 1000, 1000, 1000, 1000]
+    assert found["s"] < 0.25
+    assert found["MB"] > 8
+
+
+def test_scaling_measures_and_says_by_what(scaling, monkeypatch):
+    pytest.importorskip("sklearn")
+    monkeypatch.setattr(scaling, "SIZES", {"gram": (300, 900)})
+    monkeypatch.setattr(sys, "argv", ["scaling", "--rounds", "2"])
+    report = scaling.measured("gram", 2)
+    for found in report.values():
+        assert found["n"] == (300, 900)
+        assert min(found["s"]) > 0
+    assert set(report) == {"ours", "scikit-learn"}
+    assert scaling.facts("scaling")[-1].endswith("by: python -m asv_benches.benches.scaling --rounds 2")
