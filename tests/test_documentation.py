@@ -49,6 +49,26 @@ def test_examples_run(path):
     assert "assert" in path.read_text(encoding="utf-8"), "an example checks what it shows"
 
 
+# What there is to do with the package, and the call that does it: each has an example with a picture.
+CAPABILITIES = [
+    "kernels.nystroem", "kernels.random_fourier", "ridge.fit", "ridge.path", "ridge.posterior", "graph.fit", "erm.fit",
+    "svm.svc", "svm.svr", "svm.one_class", "svm.tune", "svm.path", "svm.calibrate", "tree.grow", "prune.cross_validate",
+    "rules.extract", "rules.simplify", "rules.induce", "rules.additive", "bounds.of_tree", "export.to_text",
+    "plot.losses", "plot.criteria", "make_pipeline", "GridSearchCV",
+]  # fmt: skip
+BUNDLED = r"load_(digits|iris|wine|diabetes|breast_cancer)\(|datasets.(spambase|lecture_table)\("
+
+
+def test_the_gallery_has_an_example_of_every_capability():
+    """On real data, but for the curves of losses and criteria, which have none; with categories and missing values."""
+    scripts = {path.stem: path.read_text(encoding="utf-8") for path in (ROOT / "docs/examples/gallery").glob("*.py")}
+    everything = "".join(scripts.values())
+    assert [call for call in CAPABILITIES if f"{call}(" not in everything] == []
+    assert [name for name, text in scripts.items() if not re.search(BUNDLED, text)] == ["theory"]
+    assert "dtype=object" in scripts["tree_missing"]
+    assert "None" in scripts["tree_missing"]
+
+
 def test_changelog_names_the_version():
     import kernelrules
 
@@ -69,7 +89,7 @@ def test_links_that_lead_nowhere_are_found(tmp_path):
     assert outside == ["https://example.org/x"]
 
 
-# What blocks on the pages may be: what is printed, and commands. All other code comes from files that are run or compiled.
+# Blocks on the pages are what is printed, commands, and declarations; other code is in files that are run or compiled.
 ONLY_SHOWN = {"none", "text", "console", "sh", "c"}
 
 
@@ -78,9 +98,9 @@ def blocks():
     for page in sorted((ROOT / "docs").rglob("*.rst")):
         if not {"_build", "generated"} & set(page.parts):
             text = page.read_text(encoding="utf-8")
-            for found in re.finditer(r"^\.\. code-block:: *(\w*)\n\n((?:   .*\n|\n)+)", text, flags=re.M):
-                yield page.name, found[1], textwrap.dedent(found[2]).strip("\n")
-            assert text.count("code-block::") == len(re.findall(r"^\.\. code-block:: *\w+\n\n   ", text, flags=re.M)), page
+            found = re.findall(r"^\.\. code-block:: *(\w*)\n\n((?:   .*\n|\n)+)", text, flags=re.M)
+            assert len(found) == text.count("code-block::"), page
+            yield from ((page.name, language, textwrap.dedent(lines).strip("\n")) for language, lines in found)
 
 
 def test_python_on_the_pages_runs():
@@ -104,8 +124,15 @@ def test_developers_pages_name_every_part_and_stage():
 
     package = Path(kernelrules.__file__).parent
     page = (ROOT / "docs/developers/architecture.rst").read_text(encoding="utf-8")
-    parts = {path.stem for path in package.iterdir() if path.suffix in (".py", "") and path.stem[0] not in "_."}
+    parts = {path.stem for path in package.iterdir() if path.suffix in (".py", ".pxd", "") and path.stem[0] not in "_."}
+    parts |= {path.name for path in (ROOT / ".github" / "workflows").glob("*.yml")}
     assert [part for part in sorted(parts) if not re.search(rf"\b{part}\b", page)] == []
+    # The files of core are named by its docstring (test_architecture.py), which the page includes as a whole.
+    start, end = "   :start-after: codes.\n", '   :end-before: """\n'
+    assert f".. literalinclude:: ../../kernelrules/core/__init__.py\n   :language: none\n{start}{end}" in page
+    opening, *rest = (package / "core" / "__init__.py").read_text(encoding="utf-8").splitlines()
+    assert opening.endswith("codes.")
+    assert rest[-1] == '"""'
     page = (ROOT / "docs/developers/contributing.rst").read_text(encoding="utf-8")
     for word in ("How to add a kernel", "How to add a criterion", "How to add a pruning method"):
         assert word in page
