@@ -119,6 +119,19 @@ def test_declarations_on_the_pages_are_those_of_the_header():
     assert [line for line in shown if line not in header] == []
 
 
+def test_variables_that_are_read_are_documented():
+    """Whatever the package reads from the environment, the page of the command has a paragraph on."""
+    import kernelrules
+
+    package = Path(kernelrules.__file__).parent
+    sources = [path for suffix in ("py", "pyx", "h") for path in package.rglob(f"*.{suffix}")]
+    text = "".join(path.read_text(encoding="utf-8") for path in sources)
+    read = set(re.findall(r"(?:getenv\(|environ\.get\(|environ\[)[\"'](KERNELRULES_\w+)", text))
+    assert "KERNELRULES_KEEP_MB" in read
+    page = (ROOT / "docs" / "reference" / "command.rst").read_text(encoding="utf-8")
+    assert [name for name in sorted(read) if f"\n``{name}``\n   " not in page] == []
+
+
 def test_developers_pages_name_every_part_and_stage():
     import kernelrules
 
