@@ -45,12 +45,23 @@ def test_times_of_scaling_are_those_of_warm_calls(scaling, monkeypatch):
 
 
 def test_scaling_measures_and_says_by_what(scaling, monkeypatch):
-    pytest.importorskip("sklearn")
     monkeypatch.setattr(scaling, "SIZES", {"gram": (300, 900)})
     monkeypatch.setattr(sys, "argv", ["scaling", "--rounds", "2"])
+    asked = []
+
+    def measured_alone(module, words, limit, n_threads):
+        asked.append((module, *words))
+        return {"s": int(words[2]) ** 2 / 1e6, "MB": int(words[2]) / 100}
+
+    monkeypatch.setattr(scaling, "measured_alone", measured_alone)
     report = scaling.measured("gram", 2)
+    assert asked == [("scaling", "gram", who, str(n), "2") for n in (300, 900) for who in ("ours", "scikit-learn")]
     for found in report.values():
-        assert found["n"] == (300, 900)
-        assert min(found["s"]) > 0
-    assert set(report) == {"ours", "scikit-learn"}
+        assert (found["exponent of time"], found["exponent of memory"]) == (2.0, 1.0)
     assert scaling.facts("scaling")[-1].endswith("by: python -m asv_benches.benches.scaling --rounds 2")
+
+
+def test_a_process_of_its_own_answers(scaling):
+    found = scaling.measured_alone("scaling", ["gram", scaling.OURS, "300", "2"], 60, 1)
+    assert found.keys() == {"s", "MB"}
+    assert 0 < found["s"] < 60
