@@ -10,17 +10,14 @@ import pytest
 import kernelrules
 
 ROOT = Path(__file__).resolve().parents[1]
-pytestmark = [
-    pytest.mark.skipif(
-        not (ROOT / "asv_benches").is_dir() or Path(kernelrules.__file__).parents[1] != ROOT,
-        reason="they run in a checkout that the package was built in",
-    ),
-    pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="peaks of memory are read as Linux has them"),
-]
 
 
 @pytest.fixture
 def scaling(monkeypatch):
+    if not (ROOT / "asv_benches").is_dir() or Path(kernelrules.__file__).parents[1] != ROOT:
+        pytest.skip("benchmarks run in a checkout that the package was built in")
+    if not Path("/proc/self/clear_refs").exists():
+        pytest.skip("peaks of memory are read as Linux has them")
     monkeypatch.syspath_prepend(ROOT)
     from asv_benches.benches import _peers, scaling
 
