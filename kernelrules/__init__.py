@@ -6,8 +6,13 @@ Submodules: `kernels` (kernels, Gram matrices, feature maps), `losses` (losses o
 representations of one predictor), `svm` (support vector machines), `erm` (regularised risk of smooth losses), `graph`
 (learning on graphs), `tree` (decision trees), `prune` (smaller trees of a grown one), `rules` (rules of trees, and
 rules learned), `export` (trees and rules as text, code and pictures), `plot` (pictures, with matplotlib), `bounds`
-(what can be promised of what was learned), `persist` (results in files: `save`, `load`), `datasets` (two small tables).
-`cython_api` is the surface for other compiled code, with `get_include()` for its header.
+(what can be promised of what was learned), `persist` (results in files: `save`, `load`), `datasets` (two small tables),
+`estimators` (scikit-learn's classes over all this), `report` (a table read, learners compared, a page of HTML).
+`python -m kernelrules` is the command: `__main__`, `cli`, and the self-check of `installation`.
+
+What they share: `selection` (folds, and what to choose by them), `ties` (that rounding must not decide), `parallel`
+(threads and executors), `progress` (callbacks and bars), `sharing` (data that many tasks need). `cython_api` is the
+surface for other compiled code, with `get_include()` for its header.
 """
 
 from importlib import metadata as _metadata

@@ -102,6 +102,20 @@ def test_no_file_is_too_long_to_read():
     assert long <= {"presort.pyx"}
 
 
+FOLDERS = sorted(path.parent for path in PACKAGE.rglob("__init__.py"))
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+def test_the_docstring_of_a_package_names_every_file(folder):
+    """X_body.h is a part of X.h, and a folder is a file to the package that it lies in."""
+    said = ast.get_docstring(ast.parse((folder / "__init__.py").read_text(encoding="utf-8")))
+    files = {path for path in folder.iterdir() if path.suffix in (".py", ".pyx", ".pxd", ".h")}
+    files |= {path.parent for path in folder.glob("*/__init__.py")}
+    names = {path.stem.removesuffix("_body") for path in files} - {"__init__"}
+    assert names
+    assert [name for name in sorted(names) if not re.search(rf"\b{name}\b", said)] == []
+
+
 def test_every_cdef_function_says_how_it_fails():
     """noexcept or except on every cdef function: Cython would otherwise look for an exception after each call."""
     for path in sources():

@@ -4,9 +4,11 @@ installed one, from Cython and from C; numba, cffi and ctypes by address."""
 import ctypes
 import os
 import pickle
+import re
 import shutil
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import numpy as np
@@ -44,11 +46,21 @@ for line in sys.stdin:
 """
 
 
+def readme_as_a_function():
+    """The README's lines of Cython: its cimport, and what follows in a function with the names that it uses."""
+    text = (PROJECT.parents[1] / "README.md").read_text(encoding="utf-8")
+    cimport, rest = re.search(r"^```cython\n(.*?\n)\n(.*?)^```", text, flags=re.M | re.S).groups()
+    start = "def readme(const double[:, ::1] X, double[:, ::1] K, Py_ssize_t n, Py_ssize_t p, int n_threads):\n"
+    return "\n\n" + cimport + "\n\n" + start + textwrap.indent(rest, "    ") + "    return status\n"
+
+
 @pytest.fixture(scope="module")
 def outside(tmp_path_factory):
     """The outside package, built in a copy of its folder and imported from there."""
     folder = tmp_path_factory.mktemp("outside_project") / "project"
     shutil.copytree(PROJECT, folder)
+    with open(folder / "outside" / "cython_caller.pyx", "a", encoding="utf-8") as lines:
+        lines.write(readme_as_a_function())
     done = subprocess.run(
         [sys.executable, "setup.py", "-q", "build_ext", "--inplace"],
         cwd=folder,
@@ -84,6 +96,13 @@ def test_cimported_functions(outside):
     got = outside(f"cython_caller.cross({data}.astype('f'), {data}[:9].astype('f'), 1, 2, 0.5, 1.0).tolist()")
     x = X.astype(np.float32)
     np.testing.assert_array_equal(got, kernels.gram(x, x[:9], kernels.Polynomial(2, 0.5, 1.0)))
+
+
+def test_the_readme_compiles_and_computes(outside):
+    X, K = "np.random.default_rng(0).normal(size=(300, 5))", "np.empty((300, 300))"
+    status, got = outside(f"(lambda K: (cython_caller.readme({X}, K, 300, 5, 2), K.tolist()))({K})")
+    assert status == 0
+    np.testing.assert_array_equal(got, kernels.gram(eval(X, {"np": np}), kernel=kernels.RBF(0.5)))
 
 
 def test_own_row_source(outside):

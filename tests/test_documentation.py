@@ -2,9 +2,11 @@
 
 import re
 import runpy
+import textwrap
 from pathlib import Path
 
 import pytest
+from _imports import imports
 
 from kernelrules.report.reading import _MISSING, _NO_NUMBER
 
@@ -52,11 +54,30 @@ def test_there_are_examples():
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda p: p.stem)
 def test_examples_run(path):
-    for optional in ("numba", "cffi", "dask"):
-        if optional in path.stem:
-            pytest.importorskip(optional)
+    for name, _ in imports(path):
+        pytest.importorskip(name)
     runpy.run_path(str(path), run_name="__main__")
     assert "assert" in path.read_text(encoding="utf-8"), "an example checks what it shows"
+
+
+# What there is to do with the package, and the call that does it: each has an example with a picture.
+CAPABILITIES = [
+    "kernels.nystroem", "kernels.random_fourier", "ridge.fit", "ridge.path", "ridge.posterior", "graph.fit", "erm.fit",
+    "svm.svc", "svm.svr", "svm.one_class", "svm.tune", "svm.path", "svm.calibrate", "tree.grow", "prune.cross_validate",
+    "rules.extract", "rules.simplify", "rules.induce", "rules.additive", "bounds.of_tree", "export.to_text",
+    "plot.losses", "plot.criteria", "make_pipeline", "GridSearchCV",
+]  # fmt: skip
+BUNDLED = r"load_(digits|iris|wine|diabetes|breast_cancer)\(|datasets.(spambase|lecture_table)\("
+
+
+def test_the_gallery_has_an_example_of_every_capability():
+    """On real data, but for the curves of losses and criteria, which have none; with categories and missing values."""
+    scripts = {path.stem: path.read_text(encoding="utf-8") for path in (ROOT / "docs/examples/gallery").glob("*.py")}
+    everything = "".join(scripts.values())
+    assert [call for call in CAPABILITIES if f"{call}(" not in everything] == []
+    assert [name for name, text in scripts.items() if not re.search(BUNDLED, text)] == ["theory"]
+    assert "dtype=object" in scripts["tree_missing"]
+    assert "None" in scripts["tree_missing"]
 
 
 def test_changelog_names_the_version():
@@ -79,12 +100,47 @@ def test_links_that_lead_nowhere_are_found(tmp_path):
     assert outside == ["https://example.org/x"]
 
 
+# Blocks on the pages are what is printed, commands, and declarations; other code is in files that are run or compiled.
+ONLY_SHOWN = {"none", "text", "console", "sh", "c"}
+
+
+def blocks():
+    """(page, language, text) of each code block on the pages."""
+    for page in sorted((ROOT / "docs").rglob("*.rst")):
+        if not {"_build", "generated"} & set(page.parts):
+            text = page.read_text(encoding="utf-8")
+            found = re.findall(r"^\.\. code-block:: *(\w*)\n\n((?:   .*\n|\n)+)", text, flags=re.M)
+            assert len(found) == text.count("code-block::"), page
+            yield from ((page.name, language, textwrap.dedent(lines).strip("\n")) for language, lines in found)
+
+
 def test_python_on_the_pages_runs():
     """Code is >>>, testcode or a file of docs/examples, all of which CI runs; not a block that is only shown."""
-    shown = {"outgrowing.rst"}  # a cluster of dask's: docs/examples/executors.py is what runs
-    for page in sorted((ROOT / "docs").rglob("*.rst")):
-        if not {"_build", "generated"} & set(page.parts) and page.name not in shown:
-            assert "code-block:: python" not in page.read_text(encoding="utf-8"), page
+    found = list(blocks())
+    assert len(found) > 10
+    assert [(page, language) for page, language, _ in found if language not in ONLY_SHOWN] == []
+
+
+def test_declarations_on_the_pages_are_those_of_the_header():
+    import kernelrules
+
+    header = (Path(kernelrules.get_include()) / "kernelrules" / "api.h").read_text(encoding="utf-8")
+    shown = [line.partition(";")[0] for _, language, text in blocks() if language == "c" for line in text.splitlines()]
+    assert shown
+    assert [line for line in shown if line not in header] == []
+
+
+def test_variables_that_are_read_are_documented():
+    """Whatever the package reads from the environment, the page of the command has a paragraph on."""
+    import kernelrules
+
+    package = Path(kernelrules.__file__).parent
+    sources = [path for suffix in ("py", "pyx", "h") for path in package.rglob(f"*.{suffix}")]
+    text = "".join(path.read_text(encoding="utf-8") for path in sources)
+    read = set(re.findall(r"(?:getenv\(|environ\.get\(|environ\[)[\"'](KERNELRULES_\w+)", text))
+    assert "KERNELRULES_KEEP_MB" in read
+    page = (ROOT / "docs" / "reference" / "command.rst").read_text(encoding="utf-8")
+    assert [name for name in sorted(read) if f"\n``{name}``\n   " not in page] == []
 
 
 def test_developers_pages_name_every_part_and_stage():
@@ -92,8 +148,15 @@ def test_developers_pages_name_every_part_and_stage():
 
     package = Path(kernelrules.__file__).parent
     page = (ROOT / "docs/developers/architecture.rst").read_text(encoding="utf-8")
-    parts = {path.stem for path in package.iterdir() if path.suffix in (".py", "") and path.stem[0] not in "_."}
+    parts = {path.stem for path in package.iterdir() if path.suffix in (".py", ".pxd", "") and path.stem[0] not in "_."}
+    parts |= {path.name for path in (ROOT / ".github" / "workflows").glob("*.yml")}
     assert [part for part in sorted(parts) if not re.search(rf"\b{part}\b", page)] == []
+    # The files of core are named by its docstring (test_architecture.py), which the page includes as a whole.
+    start, end = "   :start-after: codes.\n", '   :end-before: """\n'
+    assert f".. literalinclude:: ../../kernelrules/core/__init__.py\n   :language: none\n{start}{end}" in page
+    opening, *rest = (package / "core" / "__init__.py").read_text(encoding="utf-8").splitlines()
+    assert opening.endswith("codes.")
+    assert rest[-1] == '"""'
     page = (ROOT / "docs/developers/contributing.rst").read_text(encoding="utf-8")
     for word in ("How to add a kernel", "How to add a criterion", "How to add a pruning method"):
         assert word in page

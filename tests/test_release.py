@@ -4,15 +4,18 @@ Nothing is built or uploaded here; these files are read. They are not part of wh
 without a checkout they are not there, and the tests skip.
 """
 
-import ast
+import json
+import os
 import re
 import runpy
+import shutil
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
 
 import pytest
+from _imports import imports
 
 ROOT = Path(__file__).resolve().parents[1]
 LINUX = {f"cp311-{libc}_{arch}" for libc in ("manylinux", "musllinux") for arch in ("x86_64", "aarch64")}
@@ -60,6 +63,54 @@ def test_ci_runs_what_a_green_run_promises():
     assert "KERNELRULES_NEED_BROWSER" in text_of("tests/test_report_browser.py")
 
 
+def test_ci_wants_every_python_that_is_promised():
+    """GitHub's run names the versions of pyproject.toml: one that its machine lacks is a failure, not a shorter run."""
+    classifiers = tomllib.loads(text_of("pyproject.toml"))["project"]["classifiers"]
+    promised = [each.rsplit(" ", 1)[1] for each in classifiers if re.search(r"Python :: 3\.\d+$", each)]
+    steps = workflow("ci.yml")["jobs"]["run"]["steps"]
+    assert steps[-1]["env"]["KERNELRULES_PYTHONS"].split() == promised
+    assert steps[-2]["with"]["python-version"].split() == promised
+
+
+@pytest.mark.skipif(sys.platform == "win32" or not shutil.which("bash"), reason="bash runs it")
+def test_ci_refuses_to_go_without_a_python_that_is_wanted():
+    script = text_of(".ci/run")
+    parts = [
+        re.search(rf"^{name}\(\) \{{.*?\}}$", script, flags=re.M | re.S)[0] for name in ("minor_of", "require_pythons")
+    ]
+    here = "{}.{}".format(*sys.version_info)
+    for wanted, code in (("", 0), (here, 0), (f"{here} 3.1", 1)):
+        lines = ["set -euo pipefail", *parts, 'PYTHONS=("$1")', "require_pythons"]
+        done = subprocess.run(
+            ["bash", "-c", "\n".join(lines), "bash", sys.executable],
+            env={"PATH": os.environ["PATH"], "KERNELRULES_PYTHONS": wanted},
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert done.returncode == code, done.stderr
+        assert (done.stderr == f"Python 3.1 is wanted, but found were {here} \n") == (code == 1)
+
+
+def test_ci_runs_benchmarks_and_looks_at_the_clock():
+    """Some benchmarks are run, and all stages together take half an hour at most; hand-written C is sanitized."""
+    script = text_of(".ci/run")
+    quick = re.search("^QUICK_BENCHES='(.*)'$", script, flags=re.M)[1]
+    assert re.search(r'asv run --quick --dry-run --python=same .*--bench "\$QUICK_BENCHES"', script)
+    names = json.loads(text_of("asv_benches/results/benchmarks.json"))
+    for part in quick.split("|"):
+        assert [name for name in names if re.search(part, name)], part
+    assert script.splitlines()[-1].startswith('[ "$#" -gt 0 ] || [ "$SECONDS" -le 1800 ] || {')
+    sanitized = re.search(r"^SANITIZED=\((.*?)\)", script, flags=re.M | re.S)[1].split()
+    assert {"core", "test_ridge_band.py", "test_rules_additive_core.py"} <= set(sanitized)
+    assert [name for name in sanitized if not (ROOT / "tests" / name).exists()] == []
+
+
+def test_one_version_of_cython_is_asked_for():
+    files = ("pyproject.toml", ".ci/run", "tests/cimport_project/pyproject.toml")
+    asked = [version for name in files for version in re.findall(r"Cython>=([\d.]+)", text_of(name))]
+    assert len(asked) >= 5
+    assert len(set(asked)) == 1
+
+
 def test_wheels_of_every_platform_are_built():
     found = workflow("wheels.yml")
     runners = {
@@ -74,20 +125,46 @@ def test_wheels_of_every_platform_are_built():
     assert {name: set(settings[name]["archs"]) for name in PLATFORMS} == wanted
 
 
-def test_wheels_are_tested_with_what_their_tests_import():
-    """Files can be collected with no more than cibuildwheel installs; whatever else they import, they ask for first."""
-    folder = Path(__file__).parent
+def installed_by_cibuildwheel():
+    """The packages that tests of wheels can import, their own helpers among them."""
     wanted = tomllib.loads(text_of("pyproject.toml"))["tool"]["cibuildwheel"]["test-requires"]
     there = {re.match(r"[\w-]+", each)[0] for each in wanted} | {"numpy", "scipy", "sklearn", "kernelrules", "_pytest"}
-    there |= set(sys.stdlib_module_names) | {path.stem for path in folder.iterdir()}
+    return there | set(sys.stdlib_module_names) | {path.stem for path in Path(__file__).parent.iterdir()}
+
+
+def test_wheels_are_tested_with_what_their_tests_import():
+    """Files can be collected with no more than cibuildwheel installs; whatever else they import, they ask for first."""
+    folder, there = Path(__file__).parent, installed_by_cibuildwheel()
     for path in [*folder.glob("*.py"), *folder.glob("core/*.py"), *folder.glob("oracles/*.py")]:
-        text = path.read_text(encoding="utf-8")
-        for node in ast.parse(text).body:
-            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-            names += [node.module] if isinstance(node, ast.ImportFrom) else []
-            for name in (each.split(".")[0] for each in names):
-                asked = f'importorskip("{name}")' in "\n".join(text.splitlines()[: node.lineno])
-                assert name in there or asked, f"{path.name} imports {name}"
+        lines = path.read_text(encoding="utf-8").splitlines()
+        for name, line in imports(path):
+            asked = f'importorskip("{name}")' in "\n".join(lines[:line])
+            assert name in there or asked, f"{path.name} imports {name}"
+
+
+WITHOUT = """
+import sys
+import pytest
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in {absent!r}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+sys.meta_path.insert(0, Absent())
+sys.exit(pytest.main(["-q", "-n", "0", "-p", "no:cacheprovider", *sys.argv[1:]]))
+"""
+
+
+def test_examples_that_want_more_than_wheels_are_tested_with_are_skipped():
+    """Without what cibuildwheel does not install, whether it is installed here or not."""
+    there = installed_by_cibuildwheel()
+    wants = {path: {name for name, _ in imports(path)} - there for path in (ROOT / "docs/examples").glob("*.py")}
+    absent, more = set().union(*wants.values()), sorted(path.stem for path in wants if wants[path])
+    assert {"call_numba", "row_source"} <= set(more)
+    tests = [f"{Path(__file__).with_name('test_documentation.py')}::test_examples_run[{stem}]" for stem in more]
+    given = [sys.executable, "-c", WITHOUT.format(absent=absent), *tests]
+    done = subprocess.run(given, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"\n{len(more)} skipped" in done.stdout
 
 
 def test_only_a_tag_is_published_and_without_a_secret():

@@ -8,7 +8,11 @@ lenses); and where J48 fits the training data (weather), so does a tree here.
 
 import csv
 import gzip
+import itertools
 import json
+import re
+import textwrap
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,6 +22,7 @@ from oracles import tree as oracle
 
 from kernelrules import tree as trees
 
+PAGES = Path(__file__).resolve().parents[1] / "docs" / "guide"
 FILES = {
     "weather.nominal": "weka_weather_nominal.csv.gz",
     "weather.numeric": "weka_weather_numeric.csv.gz",
@@ -102,6 +107,39 @@ def test_weather_is_learned_without_error(shared, name, subsets):
     tree = grow(X, y, levels, subsets=subsets)
     assert (trees.predict(tree, X) == y).all()
     assert tree.impurity[tree.left < 0].max() == 0
+
+
+def told_by(tree, names, levels, classes, node=0, bar=""):
+    """The lines of a tree as docs/guide/coming_from_tree.rst writes them: the single level first, then the others."""
+    j = tree.feature[node]
+    inside, child, other = set(tree.left_levels(node).astype(int)), tree.left[node], tree.right[node]
+    if len(inside) > 1:
+        inside, child, other = set(range(len(levels[j]))) - inside, other, child
+    (code,) = inside
+    for ask, below in ((f"{names[j]} = {levels[j][code]}", child), ("otherwise", other)):
+        if tree.left[below] >= 0:
+            yield f"{bar}{ask}"
+            yield from told_by(tree, names, levels, classes, below, bar + "|   ")
+        else:
+            wrong = round((1 - tree.value[below].max()) * tree.n_samples[below])
+            remark = f"{tree.n_samples[below]}" + (", one wrong" if wrong == 1 else "")
+            yield f"{bar}{ask}: {classes[tree.value[below].argmax()]} ({remark})"
+
+
+def test_weather_on_the_page(shared):
+    """Three trees side by side in docs/guide/coming_from_tree.rst: two that Weka printed, and the one grown here."""
+    page = (PAGES / "coming_from_tree.rst").read_text(encoding="utf-8")
+    block = re.search(r"side by side:\n\n.. code-block:: none\n\n((?:   .*\n|\n)+)", page)[1]
+    heads, _, *lines = textwrap.dedent(block).rstrip().splitlines()
+    starts = [found.start() for found in re.finditer(r"J48 -U|J48 -B|gain_ratio", heads)]
+    parts = [[line[a:b].rstrip() for line in lines] for a, b in itertools.zip_longest(starts, starts[1:])]
+    unpruned, binary, ours = ([line for line in part if line] for part in parts)
+    for part, method in ((unpruned, "J48_unpruned"), (binary, "J48_binary")):
+        model = result_of(shared, "weather.nominal", method)["model"]
+        assert part == [re.sub(r" \(.*", "", line) for line in model.splitlines() if "=" in line]
+    X, y, names, levels = read(shared, "weather.nominal")
+    tree = grow(X, y, levels, subsets="one", min_leaf=2)
+    assert ours == list(told_by(tree, names, levels, tree.classes))
 
 
 # ---- the rule between columns -------------------------------------------------------------------------------------

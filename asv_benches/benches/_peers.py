@@ -164,8 +164,8 @@ def version(package):
         return "not installed"
 
 
-def facts():
-    """What the figures depend on, a line each."""
+def facts(module="peers"):
+    """What the figures depend on, a line each; `module` is the one of this folder that was called."""
     from kernelrules.core import machine
 
     cpu = platform.processor()
@@ -177,7 +177,7 @@ def facts():
         f"{cpu}, {os.cpu_count()} cores, SIMD level {machine.simd()}, {THREADS} threads where nothing else is said",
         f"load before the start {os.getloadavg()[0]:.1f}",
         f"Python {platform.python_version()}, " + ", ".join(f"{name} {version(name)}" for name in packages),
-        f"{datetime.date.today()}, by: python -m asv_benches.benches.peers {' '.join(sys.argv[1:])}".rstrip(),
+        f"{datetime.date.today()}, by: python -m asv_benches.benches.{module} {' '.join(sys.argv[1:])}".rstrip(),
     ]
 
 

@@ -1,4 +1,5 @@
-"""Bounds of the risk of what was learned, from the sample it was learned from: machines.py, trees.py.
+"""Bounds of the risk of what was learned, from the sample it was learned from: machines.py, trees.py; arguments.py has
+what they share.
 
     rademacher              (a/n) √tr K                          of the functions with ‖f‖ ≤ a in the space of a kernel
     rademacher_monte_carlo  E (a/n) √(σᵀKσ)                      the same exactly, but for chance

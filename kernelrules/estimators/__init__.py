@@ -3,6 +3,11 @@
 An estimator holds parameters; `fit` checks X and y as scikit-learn does, calls one function and keeps its result, as
 `model_`, `tree_` or `rules_`, which all other functions of the package take. This is the one module that needs
 scikit-learn, and nothing else imports it.
+
+svm.py     KernelSVC, KernelSVR, OneClassKernel    tree.py     TreeClassifier, TreeRegressor
+ridge.py   KernelRidge                             pruned.py   PrunedTreeClassifier
+graph.py   GraphClassifier                         rules.py    RuleListClassifier
+_common.py what they share
 """
 
 try:

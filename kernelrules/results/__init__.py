@@ -2,7 +2,8 @@
 
 One file a family: additive.py, certificate.py, bounds.py, erm.py, graph.py, prune.py, ridge.py, rules.py, svm.py,
 table_model.py, tree.py. show.py has how they look: a short `repr`, a table in notebooks; rule_text.py and tree_text.py
-rules and nodes in words.
+rules and nodes in words, tree_html.py a tree for notebooks. splits.py has the conditions of a tree's splits, verify.py
+what must hold of a tree or a rule list that comes from outside.
 """
 
 from kernelrules.results.additive import AdditiveRules, LinearTerm

@@ -5,7 +5,7 @@ use.py       predict, posterior               features.py   the form over explic
 paths.py     path, at                         forms.py      the forms kernel, dual and rkhs
 certify.py   primal, dual and gap at any α    conjugate.py  conjugate gradients where n² does not fit
 definite.py  what is not semi-definite        factor.py     Cholesky, LDLᵀ, LU and eigenvectors
-blocks.py    fit_blocks: data that come in blocks of rows
+blocks.py    fit_blocks: rows in blocks       band.py       leave-one-out errors without eigenvectors
 """
 
 from kernelrules.results import Certificate, FeatureRidge, Posterior, RidgeFit, RidgePath

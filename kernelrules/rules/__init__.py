@@ -1,4 +1,4 @@
-"""Rules: from trees, simplified, ordered, and what they answer.
+"""Rules: of trees, simplified and ordered, or learned directly; sums of rules; and what they answer.
 
 extract.py         extract: a rule for each leaf of a tree
 simplify.py        simplify: conditions dropped, by a validation set or a pessimistic estimate

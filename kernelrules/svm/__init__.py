@@ -5,7 +5,8 @@ use.py         decision, predict, margin, slacks    machines.py     from splits 
 paths.py       path, budget                         dual.py         the five kinds as one problem; certificates
 tuning.py      tune                                 hard.py         C = infinity
 calibration.py calibrate, predict_proba             values.py       kernel values for the solver
-                                                    settings.py     options and warnings
+workers.py     machines solved by an executor       settings.py     options and warnings
+narrow.py      labels from float32 kernel values    newton.py       Newton steps between those of the solver
 """
 
 from kernelrules.results import CalibratedSVM, Certificate, Slacks, SVMModel, TuneResult
