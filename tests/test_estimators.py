@@ -346,6 +346,12 @@ def test_the_excess_of_points_that_no_label_reaches():
     assert fitted.transduction_[3:].tolist() == [1, 1]
 
 
+def test_weights_that_are_too_far_apart_are_the_kernel_s():
+    for chosen, name in (({"gamma": 300.0}, "gamma"), ({"kernel": lambda d: 1e-150**d}, "kernel")):
+        with pytest.raises(ValueError, match=f"^{name} makes a graph that holds weights of .* further apart"):
+            GraphClassifier(**chosen).fit(X, codes)
+
+
 def test_far_points_are_not_lost_to_underflow():
     fitted = GraphClassifier(n_neighbors=3).fit(X, codes)
     assert np.isfinite(fitted.predict_proba(X + 1e6)).all()

@@ -251,7 +251,8 @@ class GraphClassifier(ClassifierMixin, KernelEstimator):
         ndarray (n,)
             Labels.
         """
-        return self.classes_[self._decided(self.predict_proba(X))]
+        shares = self.predict_proba(X)
+        return self.classes_[self._decided(shares)]
 
     def _decided(self, shares: np.ndarray) -> np.ndarray:
         """Numbers of the classes. Of a point that no label reaches, shares exceed nothing: then it is the largest."""

@@ -34,7 +34,7 @@ _SPARE = 2  # neighbours asked for beyond k: shows whether the last one has ties
 _TREE_ROUNDING = 1e-12  # relative: what the tree's distances may differ by from ours
 _MANY, _SEEN = 1000, 32  # points from which float32 pays, and those that it is tried on
 _MOST_SEEN = 4  # times the neighbours, that float32 may let through
-_BLOCK_NUMBERS = 1 << 18  # of rows that are moved or compared at a time
+_BLOCK_NUMBERS = 1 << 16  # of rows that are moved or compared at a time
 _TIES_COST = 2500  # a neighbour from the tree takes as long as so many pairs of tiles
 
 
@@ -215,7 +215,7 @@ def _blurred(x: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray | None, floa
     if x.dtype != np.float64 or n < _MANY or 4 * n * p > check.free_memory() // 2:
         return x, None, 0.0
     middle, seen, lengths = x.mean(axis=0), np.empty((n, p), dtype=np.float32), np.empty(n)
-    step = max(1, _BLOCK_NUMBERS // p)
+    step = max(1, _BLOCK_NUMBERS // max(p, _SEEN))
     parts = [slice(start, min(start + step, n)) for start in range(0, n, step)]
     largest = off = 0.0
     for part in parts:
