@@ -249,16 +249,16 @@ def _blurred(x: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray | None, floa
     return seen, x, blur
 
 
-def _tree_pays(tree: Any, n: int, p: int, k: int) -> bool:
-    """Whether the tree takes less time than all pairs: found out on a few rows.
+def _seconds_a_query(tree: Any, n_asked: int) -> float:
+    """Of the tree, found out on a few rows.
 
-    What a query costs depends on the dimension of the data, not of the space that they lie in, and on duplicates.
-    Either way finds the same neighbours, so it does not matter for the result that a clock decides.
+    It depends on the dimension of the data, not of the space that they lie in, and on duplicates. Trees and pairs find
+    the same neighbours, so it does not matter for the result that a clock decides.
     """
-    rows = tree.data[:: max(1, n // _PROBED)]
+    rows = tree.data[:: max(1, tree.n // _PROBED)]
     started = thread_time()
-    tree.query(rows, min(k + 1 + _SPARE, n))
-    return thread_time() - started < len(rows) * n * (0.6 + 0.015 * p) * 1e-9
+    tree.query(rows, n_asked)
+    return max((thread_time() - started) / len(rows), 1e-9)
 
 
 def _by_tree(
@@ -276,9 +276,12 @@ def _by_tree(
         return False
     data = np.ascontiguousarray(x, dtype=np.float64)
     tree = cKDTree(data, balanced_tree=False, compact_nodes=True)
-    if not at_any_cost and not _tree_pays(tree, n, p, k):
+    n_asked = min(k + 1 + _SPARE, n)
+    seconds = _seconds_a_query(tree, n_asked)
+    if not at_any_cost and seconds >= n * (0.6 + 0.015 * p) * 1e-9:  # what all pairs take
         return False
-    rows, n_asked, step = np.arange(n), min(k + 1 + _SPARE, n), _PROBED
+    rows = tree.indices  # in the order of its leaves: a row finds in the cache what the last one has read
+    step = min(max(int(0.03 / seconds), _PROBED), _MOST_QUERIES)
     while len(rows):
         open_rows, start = [], 0
         while start < len(rows):
@@ -308,7 +311,7 @@ def _symmetric(indices: np.ndarray, squares: np.ndarray, how: str) -> sparse.csr
     """The edges, with squared distances as data; zeros among them are stored."""
     n, k = indices.shape
     i, j, square = np.repeat(np.arange(n, dtype=np.intc), k), indices.ravel(), squares.ravel()
-    last_square, last_index = squares[:, -1][j], indices[:, -1][j]
+    last_square, last_index = squares[:, -1].copy()[j], indices[:, -1].copy()[j]  # copies: rows fit the cache then
     chosen_back = (square < last_square) | ((square == last_square) & (i <= last_index))
     if how == "mutual":
         i, j, square = i[chosen_back], j[chosen_back], square[chosen_back]
