@@ -65,6 +65,7 @@ TABLE = {
         **_POINTS, "y": f.LABELS, "n_neighbors": scalar_kind(1, 2, 7), "alpha": POSITIVE,
         "kernel": scalar_kind("rbf", "rbf", "knn", lambda d: 1 / (1 + d), lambda d: None, f.raising),
         "gamma": scalar_kind("neighbours", "neighbours", "scale", "auto", 0.5), "normalised": f.FLAG,
+        "decide": scalar_kind("largest", "excess"),
         "unlabelled": scalar_kind(-1, None, "no"), "unreached": scalar_kind("prior", "error"),
     },
     "estimators.KernelRidge": {

@@ -68,6 +68,12 @@ def test_monte_carlo_is_a_function_of_its_seed():
     assert [p.done for p in seen] == [64, 128, 192, 256, 300]
 
 
+def test_monte_carlo_is_never_negative():
+    """What is averaged may be, where σᵀKσ is many times the trace: σ all of one sign, and K of ones."""
+    values = [bounds.rademacher_monte_carlo(np.ones((20, 20)), 1.0, 2, rng=seed).value for seed in range(300)]
+    assert min(values) == 0
+
+
 def test_monte_carlo_of_special_matrices():
     assert bounds.rademacher_monte_carlo(np.eye(5), 1.0, 10, rng=0).value == pytest.approx(1 / math.sqrt(5))
     assert bounds.rademacher_monte_carlo(np.eye(5), 1.0, 10, rng=0).standard_error == pytest.approx(0, abs=1e-12)

@@ -271,6 +271,87 @@ def test_new_points_get_the_mean_of_their_neighbours():
     assert step.predict([[1e6]]) == [1]  # no edge: all of the nearest count the same
 
 
+@pytest.mark.parametrize(
+    ("unit", "gamma"),
+    [(1.0, 1e-20), (1.0, 1e-12), (1.0, 0.5), (1.0, 30.0), (1.0, "scale"), (1.0, "neighbours"), (1e-9, 1.0)],
+)
+def test_new_points_are_weighted_with_the_gamma_of_the_graph(unit, gamma):
+    """However little the weights of its edges tell of it."""
+    data = unit * (X[::3, :2] + 0.01 * np.arange(50)[:, None])
+    new = unit * (X[:20, :2] + 0.3)
+    fitted = GraphClassifier(gamma=gamma, n_neighbors=4).fit(data, np.arange(50) % 3)
+    squares = ((new[:, None, :] - data) ** 2).sum(axis=2)
+    among = np.sort(((data[:, None, :] - data) ** 2).sum(axis=2), axis=1)[:, 1:5]
+    number = {"scale": 0.5 / data.var(), "neighbours": 1 / among.mean()}.get(gamma, gamma)
+    near = np.argsort(squares, axis=1)[:, :4]
+    nearest = np.take_along_axis(squares, near, 1)
+    edge = np.exp(-number * (nearest - nearest[:, :1]))
+    expected = np.einsum("ij,ijk->ik", edge, fitted.label_distributions_[near]) / edge.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(fitted.predict_proba(new), expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["cloud", "two clouds", "outlier"])
+@pytest.mark.parametrize("p", [2, 30])
+def test_new_points_find_their_neighbours_far_from_the_origin(p, kind):
+    """By distances made from differences, as the graph does, whatever the size of the numbers."""
+    rng = np.random.default_rng(0)
+    near, offset = rng.normal(size=(400, p)), np.full((400, 1), 1e8)
+    if kind == "two clouds":
+        offset[::2] *= -1
+    elif kind == "outlier":
+        offset[1:] = 0
+    data = near + offset
+    new = data[:200] + 0.5 * (data[200:] - offset[200:])
+    labels = np.where(np.arange(400) < 100, near[:, 0] > 0, -1)
+    fitted = GraphClassifier(n_neighbors=5, kernel="knn").fit(data, labels)
+    squares = ((new[:, None, :] - data) ** 2).sum(axis=2)
+    nearest = np.argsort(squares, axis=1, kind="stable")[:, :5]
+    np.testing.assert_allclose(fitted.predict_proba(new), fitted.label_distributions_[nearest].mean(axis=1), atol=1e-12)
+    distances, found = fitted._nearest.of(new, None)
+    np.testing.assert_array_equal(found, nearest)
+    np.testing.assert_allclose(distances**2, np.take_along_axis(squares, nearest, 1), rtol=1e-6)
+    np.testing.assert_array_equal(fitted._nearest.of(data, None)[1][:, 0], np.arange(400))
+
+
+def test_dense_and_sparse_points_may_be_mixed():
+    some, new = np.where(np.arange(len(codes)) % 4 == 0, codes, -1), X + 0.03
+    expected = GraphClassifier().fit(X, some).predict_proba(new)
+    for fitted in (GraphClassifier().fit(X, some), GraphClassifier().fit(sparse.csr_matrix(X), some)):
+        for form in (np.asarray, sparse.csr_array, sparse.csr_matrix):
+            np.testing.assert_allclose(fitted.predict_proba(form(new)), expected, atol=1e-9)
+
+
+def test_uneven_labels():
+    """Nine labels of one class and one of the other: the shares of the labels hide the rarer class."""
+    rng = np.random.default_rng(0)
+    kinds = np.arange(400) % 2
+    data = rng.normal(size=(400, 2)) + 8.0 * kinds[:, None]
+    some = np.full(400, -1)
+    some[[0, 2, 4, 6, 8, 10, 12, 14, 16, 1]] = [0] * 9 + [1]
+    chosen = {"alpha": 100.0, "n_neighbors": 100, "kernel": "knn", "normalised": True}
+    data[0], data[1] = [3.0, 3.0], [5.0, 5.0]  # a bridge
+    found = {d: GraphClassifier(decide=d, **chosen).fit(data, some) for d in ("largest", "excess")}
+    accuracy = {d: np.mean(fitted.transduction_ == kinds) for d, fitted in found.items()}
+    assert accuracy["excess"] > 0.95 > 0.6 > accuracy["largest"]
+    excess = found["excess"]
+    np.testing.assert_array_equal(excess.transduction_, excess.model_.labels)
+    shares = excess.predict_proba(data)
+    np.testing.assert_array_equal(excess.predict(data), (shares - [0.9, 0.1]).argmax(axis=1))
+
+
+def test_the_excess_of_points_that_no_label_reaches():
+    """There is none: they get the class of most labels."""
+    data = np.array([[0.0], [1.0], [2.0], [100.0], [101.0]])
+    fitted = GraphClassifier(n_neighbors=1, decide="excess").fit(data, [0, 1, 1, -1, -1])
+    assert fitted.transduction_[3:].tolist() == [1, 1]
+
+
+def test_weights_that_are_too_far_apart_are_the_kernel_s():
+    for chosen, name in (({"gamma": 300.0}, "gamma"), ({"kernel": lambda d: 1e-150**d}, "kernel")):
+        with pytest.raises(ValueError, match=f"^{name} makes a graph that holds weights of .* further apart"):
+            GraphClassifier(**chosen).fit(X, codes)
+
+
 def test_far_points_are_not_lost_to_underflow():
     fitted = GraphClassifier(n_neighbors=3).fit(X, codes)
     assert np.isfinite(fitted.predict_proba(X + 1e6)).all()

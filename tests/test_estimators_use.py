@@ -327,6 +327,8 @@ def test_sparse_data_give_the_answers_of_dense_ones(cls):
         (GraphClassifier(alpha=-1.0), ValueError, "^alpha must"),
         (GraphClassifier(kernel="binary"), ValueError, "^kernel must"),
         (GraphClassifier(unreached="nan"), ValueError, "^unreached must"),
+        (GraphClassifier(decide="smallest"), ValueError, "^decide must"),
+        (GraphClassifier(gamma=1000.0), ValueError, "^gamma makes a graph that holds weights of"),
         (TreeClassifier(criterion="squared_error"), ValueError, "use TreeRegressor"),
         (PrunedTreeClassifier(criterion="poisson"), ValueError, "use TreeRegressor"),
         (TreeRegressor(criterion="gini"), ValueError, "^criterion must"),

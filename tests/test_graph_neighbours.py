@@ -1,5 +1,7 @@
 """Nearest neighbours and the graphs made of them: exact, with ties, duplicates, and in every form of the data."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -262,3 +264,25 @@ def test_scikit_learn_has_the_same_neighbours():
     theirs = neighbors.kneighbors_graph(X, 8).toarray()
     np.testing.assert_array_equal(graph.knn_graph(X, 8).toarray(), np.maximum(theirs, theirs.T))
     np.testing.assert_array_equal(graph.knn_graph(X, 8, symmetrise="mutual").toarray(), np.minimum(theirs, theirs.T))
+
+
+def test_rows_are_looked_at_in_float32_without_a_second_copy_of_all():
+    """Beside the float32 rows themselves, half of X, little is needed."""
+    X = np.random.default_rng(0).normal(size=(40_000, 25))
+    tracemalloc.start()
+    seen, exact, blur = made._blurred(X, 10)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert exact is X
+    assert blur > 0
+    np.testing.assert_allclose(seen, X - X.mean(axis=0), rtol=1e-6, atol=1e-12)
+    assert peak < 1.2 * X.nbytes
+
+
+def test_rows_are_not_copied_where_memory_is_short(monkeypatch):
+    X = np.random.default_rng(0).normal(size=(2000, 30))
+    expected = graph.knn_graph(X, 5)
+    monkeypatch.setattr(check, "free_memory", lambda: 400_000)
+    monkeypatch.setattr(check, "fits_memory", lambda *arguments: None)
+    assert made._blurred(X, 5)[0] is X
+    assert (graph.knn_graph(X, 5) != expected).nnz == 0

@@ -1,5 +1,7 @@
 """Paths from a band matrix: the reduction itself, and paths as eigenvectors give them."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -46,6 +48,19 @@ def test_the_same_bits_for_any_number_of_threads(monkeypatch):
         np.testing.assert_array_equal(band.vectors, bands[0].vectors)
         np.testing.assert_array_equal(dense(band), dense(bands[0]))
         np.testing.assert_array_equal(length, lengths[0])
+
+
+def test_factors_are_held_once():
+    """Packed, beside themselves."""
+    half = np.random.default_rng(0).normal(size=(400, 400))
+    band = Band(half @ half.T)
+    factors = band.factor(np.linspace(1, 2, 40))
+    size = 40 * sweep.packed(factors[0].T).nbytes
+    tracemalloc.start()
+    band.squared_lengths(factors)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert size <= peak < 1.3 * size
 
 
 @pytest.mark.parametrize("n", SIZES)

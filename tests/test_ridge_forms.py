@@ -245,7 +245,8 @@ def test_auto_takes_the_cheaper_form():
     assert ridge.fit(tall, tall[:, 0], 0.1, kernels.Linear()).form == "features"
     assert ridge.fit(wide, wide[:, 0], 0.1, kernels.Linear()).form == "kernel"
     assert ridge.fit(tall, tall[:, 0], 0.1, kernels.Polynomial(2)).form == "features"
-    assert ridge.fit(tall, tall[:, 0], 10.0, kernels.Polynomial(2, 1.0, -0.1)).form == "kernel"
+    with_ones = np.c_[tall, np.ones(200)]  # x·z + 1 - 0.1: semi-definite, but that is the data's merit
+    assert ridge.fit(with_ones, tall[:, 0], 10.0, kernels.Polynomial(2, 1.0, -0.1)).form == "kernel"
     assert ridge.fit(tall, tall[:, 0], 0.1).form == "kernel"
 
 

@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import sparse
 from strategies import csr_forms, layouts
 
 from kernelrules import check, kernels, ridge
+from kernelrules.ridge import definite
 
 X = np.random.default_rng(0).normal(size=(8, 3))
 Y = np.arange(8.0)
@@ -99,20 +101,98 @@ def test_matrices_that_are_refused(change, message):
         fit(kernel=kernels.Precomputed(), **change)
 
 
-def test_indefinite_kernels_are_refused_where_they_matter():
-    """The sigmoid may be indefinite: K + λn I decides."""
+INDEFINITE = [
+    kernels.Sigmoid(1.0, -2.0),
+    kernels.Polynomial(3, 1.0, -2.0),
+    lambda a, b: kernels.gram(a, b, kernels.Sigmoid(1.0, -2.0)),
+]
+
+
+@pytest.mark.parametrize("kernel", INDEFINITE, ids=["sigmoid", "polynomial", "callable"])
+@pytest.mark.parametrize("lam", [1e-3, 0.1, 100.0])
+def test_kernels_with_negative_eigenvalues_are_refused(kernel, lam):
+    """Also where K + λn I is positive definite: then the objective falls without end along an eigenvector."""
     data = np.random.default_rng(0).normal(size=(30, 3))
-    kernel = kernels.Sigmoid(1.0, -2.0)
-    lowest = np.linalg.eigvalsh(kernels.gram(data, kernel=kernel))[0]
-    assert lowest < -0.1
-    for form in ("kernel", "dual", "rkhs"):
-        with pytest.raises(ValueError, match=f"smallest eigenvalue is {lowest:.6g}"):
-            ridge.fit(data, data[:, 0], 0.5 * -lowest / 30, kernel, form=form)
+    y = data[:, 0]
+    K = kernel(data, data) if callable(kernel) else kernels.gram(data, kernel=kernel)
+    values, vectors = np.linalg.eigh(K)
+    if -values[0] < 30 * lam:
+        far = 1e6 * vectors[:, 0]
+        assert np.mean((K @ far - y) ** 2) + lam * far @ K @ far < -1e3, "no minimum"
+    message = f"the kernel matrix is not positive semi-definite: its smallest eigenvalue is {values[0]:.5g}"[:-1]
+    calls = [
+        lambda form=form: ridge.fit(data, y, lam, kernel, form=form) for form in ("auto", "kernel", "dual", "rkhs")
+    ]
+    calls += [
+        lambda: ridge.fit(data, y, lam, kernel, solver="cg"),
+        lambda: ridge.fit(K, y, lam, kernels.Precomputed()),
+        lambda: ridge.path(data, y, [lam], kernel),
+        lambda: ridge.path(data, y, [lam], kernel, intercept=True, sample_weight=np.arange(30.0)),
+        lambda: ridge.certificate(data, y, lam, kernel, alpha=np.zeros(30)),
+    ]
+    for call in calls:
+        with pytest.raises(ValueError, match=message):
+            call()
+
+
+@pytest.mark.parametrize("form", ["kernel", "dual", "rkhs"])
+def test_every_form_looks_at_all_points(form):
+    """A fault at an unlabelled point, or at one of weight 0, is one."""
+    K = kernels.gram(X, kernel=kernels.RBF(0.5))
+    K[6, 6] = -1.0
+    lowest = f"smallest eigenvalue is {np.linalg.eigvalsh(K)[0]:.5g}"[:-1]
+    weight = np.where(np.arange(8) == 6, 0.0, 1.0)
+    with pytest.raises(ValueError, match=lowest):
+        fit(X=K, y=Y[:4], kernel=kernels.Precomputed(), form=form)
+    with pytest.raises(ValueError, match=lowest):
+        fit(X=sparse.csr_array(K), y=Y[:4], kernel=kernels.Precomputed(), form=form)
+    with pytest.raises(ValueError, match=lowest):
+        fit(X=K, kernel=kernels.Precomputed(), sample_weight=weight, form=form)
+    with pytest.raises(ValueError, match=lowest):
+        ridge.certificate(K, Y[:4], 0.1, kernels.Precomputed(), alpha=np.zeros(4))
+
+    def kernel(a, b):
+        return kernels.gram(a, b, kernels.RBF(0.5)) - 2.0 * (a[:, :1] == X[6, 0]) * (b[:, 0] == X[6, 0])
+
+    with pytest.raises(ValueError, match=lowest):
+        fit(X=X[:4], y=Y[:4], kernel=kernel, unlabelled=X[4:], form=form)
+
+
+@pytest.mark.parametrize("form", ["kernel", "dual", "rkhs"])
+def test_a_callable_is_asked_for_all_points_once(form):
+    """Its matrix is made to be looked at, and then used."""
+    asked = []
+
+    def kernel(a, b):
+        asked.append((len(a), len(b)))
+        return kernels.gram(a, b, kernels.RBF(0.5))
+
+    found = fit(X=X[:5], y=Y[:5], kernel=kernel, unlabelled=X[5:], form=form, intercept=True)
+    assert asked == [(8, 8)]
+    expected = fit(X=X[:5], y=Y[:5], unlabelled=X[5:], form=form, intercept=True)
+    np.testing.assert_allclose(found.fitted, expected.fitted, atol=1e-12)
+
+
+def test_of_very_many_points_some_are_looked_at(monkeypatch):
+    """A matrix of some points has no smaller eigenvalue than that of all: what it refuses is indefinite."""
+    monkeypatch.setattr(definite, "_LOOKED_AT", 20)
+    data = np.random.default_rng(0).normal(size=(200, 3))
+    seen = []
+
+    def kernel(a, b):
+        seen.append(len(a))
+        return kernels.gram(a, b, kernels.Sigmoid(1.0, -2.0))
+
     with pytest.raises(ValueError, match="not positive semi-definite"):
-        ridge.fit(data, data[:, 0], 1e-3, kernel, solver="cg")
-    found = ridge.fit(data, data[:, 0], 2 * -lowest / 30, kernel)
-    K = kernels.gram(data, kernel=kernel)
-    np.testing.assert_allclose(K @ found.alpha + 2 * -lowest * found.alpha, data[:, 0], atol=1e-10)
+        ridge.fit(data[:15], data[:15, 0], 100.0, kernel, unlabelled=data[15:])
+    monkeypatch.setattr(check, "free_memory", lambda: 1000)
+    for call in (
+        lambda: ridge.fit(data, data[:, 0], 100.0, kernel, solver="cg"),
+        lambda: ridge.certificate(data, data[:, 0], 100.0, kernel, alpha=np.zeros(200)),
+    ):
+        with pytest.raises(ValueError, match="not positive semi-definite"):
+            call()
+    assert seen == [30, 20, 20]
 
 
 @given(st.data())

@@ -87,6 +87,20 @@ def test_float32_variances_are_good_or_made_in_float64():
     assert narrow.variance.dtype == np.float64
 
 
+@pytest.mark.parametrize("keep_factor", [False, True])
+@pytest.mark.parametrize("target", ["zero", "noise", "smooth"])
+def test_float32_variances_do_not_depend_on_the_targets(target, keep_factor):
+    """α = 0 says nothing of a factor: it is judged by a system of its own."""
+    rng = np.random.default_rng(0)
+    X, new = rng.normal(size=(1000, 2)).astype(np.float32), rng.normal(size=(100, 2)).astype(np.float32)
+    y = {"zero": np.zeros(1000), "noise": rng.normal(size=1000), "smooth": np.sin(X[:, 0])}[target]
+    for lam in (1e-3, 1e-5, 1e-6, 1e-7, 1e-8):
+        fit = ridge.fit(X, y, lam, kernels.RBF(0.3), keep_factor=keep_factor)
+        narrow, wide = ridge.posterior(fit, new), ridge.posterior(fit, new.astype(np.float64))
+        np.testing.assert_allclose(narrow.variance, wide.variance, atol=1e-4)
+        assert abs(narrow.log_marginal_likelihood - ridge.log_marginal_likelihood(fit)) < 0.02
+
+
 def test_kept_factors_are_used_where_they_are_good_enough():
     """float32 data keep a float32 factor; points in float64 still get float64 variances."""
     rng = np.random.default_rng(0)

@@ -74,9 +74,24 @@ def test_a_fit_keeps_points_of_its_own():
     for form in ("kernel", "features"):
         given = X.copy()
         found = ridge.fit(given, y, 1e-3, kernels.Polynomial(2), form=form)
+        path = ridge.path(given, y, [1e-3], kernels.Polynomial(2), form=form)
         before = ridge.predict(found, X[:5])
         given[:] = 0
         np.testing.assert_array_equal(ridge.predict(found, X[:5]), before)
+        np.testing.assert_array_equal(path.X, X)
+        np.testing.assert_allclose(ridge.predict(ridge.at(path), X[:5]), before, atol=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore::kernelrules.ridge.ConvergenceWarning")
+@pytest.mark.parametrize("form", ["features", "kernel", "dual", "rkhs"])
+@pytest.mark.parametrize("lam", [1e-8, 1e-12, 1e-16])
+def test_no_form_is_worse_than_a_constant(form, lam):
+    rng = np.random.default_rng(0)
+    rng.normal(size=(40, 3))
+    X, y = rng.normal(size=(30, 4)) * [1, 1e3, 1e-3, 1], rng.normal(size=30)
+    found = ridge.fit(X, np.c_[y, X[:, 0]], lam, kernels.Linear(), form=form, intercept=True)
+    assert found.certificate.primal <= (y.var() + X[:, 0].var()) * (1 + 1e-12)
+    assert found.certificate.gap <= (y.var() + X[:, 0].var()) * (1 + 1e-12)
 
 
 def test_every_lam_of_a_path_must_fit_float64():

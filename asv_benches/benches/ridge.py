@@ -102,6 +102,26 @@ class Path(Repeats):
         self.path()
 
 
+class LargePath:
+    """Points from which on a band takes the place of eigenvectors."""
+
+    timeout = 300
+    number = repeat = rounds = 1
+    warmup_time = 0
+
+    def setup(self):
+        kernel = require("kernels", "RBF").RBF(0.05)
+        path = require("ridge", "path").path
+        path(*problem((300, 20)), [1e-3], kernel)
+        self.path = partial(path, *problem((4500, 20)), np.logspace(-7, 1, 50), kernel)
+
+    def time_path(self):
+        self.path()
+
+    def peakmem_path(self):
+        self.path()
+
+
 class Beyond:
     """Points whose kernel matrix would take 7 GB, to a rough tolerance: what memory conjugate gradients need."""
 

@@ -68,7 +68,7 @@ def rademacher_monte_carlo(
 
     E σᵀKσ is tr K, which is known, so q = σᵀKσ corrects the mean of its own root: what is averaged is √q - (q -
     t)/(2√t) with t = tr K. It has the same expectation and a far smaller variance, and as the root lies below its
-    tangent, no draw and so no estimate exceeds (a/n) √tr K.
+    tangent, no draw and so no estimate exceeds (a/n) √tr K. Where few draws happen to give less than 0, it is 0.
 
     Parameters
     ----------
@@ -133,7 +133,8 @@ def rademacher_monte_carlo(
         return Estimate(0.0, 0.0, n_draws)
     roots = np.sqrt(np.maximum(forms, 0.0))
     corrected = roots - (roots * roots - trace) / (2 * math.sqrt(trace))
-    value = min(a / n * float(corrected.mean()), rademacher(trace, n, a))  # the mean itself may round up
+    value = a / n * max(float(corrected.mean()), 0.0)
+    value = min(value, rademacher(trace, n, a))  # the mean itself may round up
     return Estimate(value, a / n * float(corrected.std(ddof=1)) / math.sqrt(n_draws), n_draws)
 
 

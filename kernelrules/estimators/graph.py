@@ -3,31 +3,33 @@
 A new point is joined to its nearest training points, whose values stay what they are, and gets the mean of these,
 weighted as edges are: of all values that it may have, the one of the least fᵀLf with the Laplacian that is not
 normalised.
-
-Where numbers are so large or small that squares of distances would overflow or vanish, distances between new and old
-points are those of the data over a power of two.
 """
 
 from __future__ import annotations
 
-import math
-import sys
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 from sklearn.base import ClassifierMixin
-from sklearn.neighbors import NearestNeighbors
 from sklearn.utils.multiclass import check_classification_targets
-from threadpoolctl import threadpool_limits
 
 from kernelrules import check, graph
 from kernelrules.estimators._common import KernelEstimator, called
+from kernelrules.estimators._nearest import Nearest
+from kernelrules.graph.neighbours import join
 from kernelrules.results import Certificate
 
 __all__ = ["GraphClassifier"]
 
-_NAMES = {"k": "n_neighbors", "weight": "kernel", "lam": "alpha over the sum of the labels' weights"}
+_NAMES = {
+    "k": "n_neighbors",
+    "weight": "kernel",
+    "lam": "alpha over the sum of the labels' weights",
+    "W": "kernel makes a graph that",
+}
+_NAMES_OF_RBF = _NAMES | {"W": "gamma makes a graph that"}
+_NOTHING = 1e-12  # an excess of so little is rounding error
 _KERNELS = {"knn": "binary", "rbf": "rbf"}
 
 
@@ -51,6 +53,9 @@ class GraphClassifier(ClassifierMixin, KernelEstimator):
         Of "rbf"; "neighbours" is 1 / mean of d² over the points' choices.
     normalised : bool
         Whether L is the normalised Laplacian, which lets points of high degree differ more from their neighbours.
+    decide : {"largest", "excess"}
+        Which class a point gets: that of its largest share, or of the share that most exceeds the class's share of the
+        labels. "excess" is for classes that are well apart and labels whose numbers are an accident, see `graph.fit`.
     unlabelled : label or None
         What marks a point without a label. None: all points have one, and -1 is a class.
     unreached : {"prior", "error"}
@@ -99,6 +104,7 @@ class GraphClassifier(ClassifierMixin, KernelEstimator):
         kernel: Any = "rbf",
         gamma: float | str = "neighbours",
         normalised: bool = True,
+        decide: str = "largest",
         unlabelled: Any = -1,
         unreached: str = "prior",
         n_threads: int | None = None,
@@ -108,6 +114,7 @@ class GraphClassifier(ClassifierMixin, KernelEstimator):
         self.kernel = kernel
         self.gamma = gamma
         self.normalised = normalised
+        self.decide = decide
         self.unlabelled = unlabelled
         self.unreached = unreached
         self.n_threads = n_threads
@@ -139,23 +146,22 @@ class GraphClassifier(ClassifierMixin, KernelEstimator):
         weight = check.weights(sample_weight, len(y))[known]
         if not weight.any():
             raise ValueError("sample_weight is zero for every point that has a label")
-        with called(_NAMES):
-            edges = graph.knn_graph(
+        with called(_NAMES_OF_RBF if self.kernel == "rbf" else _NAMES):
+            edges, exponent, self._gamma = join(
                 X, min(n_neighbours, X.shape[0] - 1), self._weight(), gamma=self.gamma, n_threads=self.n_threads
             )
             model = graph.fit(
                 edges, y[known], alpha / float(weight.sum()), known, normalised=self.normalised, classify=True,
-                sample_weight=weight, unreached="error" if self.unreached == "error" else "nan",
+                decide=self.decide, sample_weight=weight, unreached="error" if self.unreached == "error" else "nan",
                 n_threads=self.n_threads,
             )  # fmt: skip
         self.model_, self.graph_, self.X_ = model, edges, X
-        self.classes_ = model.classes
-        self.label_distributions_ = _shares(model.values, np.searchsorted(model.classes, y[known]), weight)
-        self.transduction_ = self.classes_[self.label_distributions_.argmax(axis=1)]
-        self._exponent = _exponent_of(X)
-        X = _over_power(X, self._exponent)
-        self._neighbours = NearestNeighbors(n_neighbors=min(n_neighbours, X.shape[0])).fit(X)
-        self._edge, self._gamma = self.kernel, _gamma_of(edges, X) if self.kernel == "rbf" else None
+        self.classes_, self._edge, self._decide = model.classes, self.kernel, self.decide
+        counts = np.bincount(np.searchsorted(model.classes, y[known]), weight / weight.max(), len(model.classes))
+        self._prior = counts / counts.sum()
+        self.label_distributions_ = _shares(model.values, self._prior)
+        self.transduction_ = self.classes_[self._decided(self.label_distributions_)]
+        self._nearest = Nearest(X, n_neighbours, exponent)
         return self
 
     def _weight(self) -> Any:
@@ -208,11 +214,7 @@ class GraphClassifier(ClassifierMixin, KernelEstimator):
         X = self._read_again(X)
         if sparse.issparse(X):
             check.matrix(X)  # scikit-learn would believe indices that lead out of X
-        with threadpool_limits(self.n_threads), np.errstate(over="ignore", invalid="ignore"):
-            distances, nearest = self._neighbours.kneighbors(_over_power(X, self._exponent))
-        far = np.flatnonzero(~np.isfinite(distances).all(axis=1))
-        if len(far):
-            raise ValueError(f"X is too far from the training points in row {far[0]}: the distance overflows float64")
+        distances, nearest = self._nearest.of(X, self.n_threads)
         n, k = nearest.shape
         starts = np.arange(0, n * k + 1, k)
         edges = sparse.csr_array(
@@ -230,14 +232,14 @@ class GraphClassifier(ClassifierMixin, KernelEstimator):
             with np.errstate(over="ignore"):
                 return np.exp(-self._gamma * (distances - nearest) * (distances + nearest))
         with np.errstate(over="ignore", under="ignore"):
-            distances = np.ldexp(distances, self._exponent)
+            distances = np.ldexp(distances, self._nearest.exponent)
         weight = check.targets(self._edge(distances.ravel()), distances.size, "kernel(d)").reshape(distances.shape)
         if (weight < 0).any():
             raise ValueError(f"kernel(d) must not be negative, got {weight.min()}")
         return np.where(weight.any(axis=1, keepdims=True), weight, 1.0)
 
     def predict(self, X: Any) -> np.ndarray:
-        """The class of the largest probability.
+        """The class of the largest probability, or as `decide` says.
 
         Parameters
         ----------
@@ -249,47 +251,20 @@ class GraphClassifier(ClassifierMixin, KernelEstimator):
         ndarray (n,)
             Labels.
         """
-        largest = self.predict_proba(X).argmax(axis=1)
-        return self.classes_[largest]
+        shares = self.predict_proba(X)
+        return self.classes_[self._decided(shares)]
+
+    def _decided(self, shares: np.ndarray) -> np.ndarray:
+        """Numbers of the classes. Of a point that no label reaches, shares exceed nothing: then it is the largest."""
+        largest = shares.argmax(axis=1)
+        if self._decide == "largest":
+            return largest
+        excess = shares - self._prior
+        return np.where(excess.max(axis=1) > _NOTHING, excess.argmax(axis=1), largest)
 
 
-def _shares(values: np.ndarray, codes: np.ndarray, weight: np.ndarray) -> np.ndarray:
+def _shares(values: np.ndarray, prior: np.ndarray) -> np.ndarray:
     """Values as shares; of points that no label reaches, the shares of the labels' weight."""
-    counts = np.bincount(codes, weights=weight / weight.max(), minlength=values.shape[1])
-    positive = np.clip(np.where(np.isnan(values), counts, values), 0.0, None)
+    positive = np.clip(np.where(np.isnan(values), prior, values), 0.0, None)
     total = positive.sum(axis=1, keepdims=True)
-    return np.where(total > 0, positive, counts) / np.where(total > 0, total, counts.sum())
-
-
-def _exponent_of(X: Any) -> int:
-    """Of the power of two that the data are divided by: 0 where squares of distances neither overflow nor vanish."""
-    data = X.data if sparse.issparse(X) else X
-    largest = max(float(data.max(initial=0.0)), -float(data.min(initial=0.0)))
-    limits = np.finfo(X.dtype)
-    least, most = math.sqrt(float(limits.tiny)) * 1e9, math.sqrt(float(limits.max) / 16 / X.shape[1])
-    return 0 if largest == 0 or least < largest < most else math.frexp(largest)[1]
-
-
-def _over_power(X: Any, exponent: int) -> Any:
-    """X / 2**exponent, in float64; X itself where that is 1."""
-    if exponent == 0:
-        return X
-    half = exponent // 2  # in two steps: 2**-exponent itself may not be a float64
-    wide = X.astype(np.float64)
-    data = wide.data if sparse.issparse(wide) else wide
-    data[...] = np.ldexp(np.ldexp(data, -half), half - exponent)
-    if not np.isfinite(data).all():
-        raise ValueError("X is too far from the training points: the distance overflows float64")
-    return wide
-
-
-def _gamma_of(edges: sparse.csr_array, X: Any) -> float:
-    """The gamma of a graph of weights exp(-gamma d²), from the edge whose weight tells it best."""
-    exponents = -np.log(edges.data)
-    place = int(np.abs(exponents - 1.0).argmin()) if edges.nnz else 0
-    if edges.nnz == 0 or exponents[place] == 0:
-        return 1.0  # duplicates only: all weights are the same
-    row = int(np.searchsorted(edges.indptr, place, side="right")) - 1
-    difference = X[[row]].astype(np.float64) - X[[edges.indices[place]]].astype(np.float64)
-    square = float(np.square(difference.data if sparse.issparse(difference) else difference).sum())
-    return min(exponents[place] / square, sys.float_info.max) if square > 0 else 1.0
+    return np.where(total > 0, positive, prior) / np.where(total > 0, total, 1.0)

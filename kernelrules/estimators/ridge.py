@@ -28,7 +28,7 @@ class KernelRidge(RegressorMixin, KernelEstimator):
     alpha : float
         The price of ‖f‖², greater than 0.
     kernel : str, Kernel or callable
-        As in `KernelSVC`.
+        As in `KernelSVC`. One that is not positive semi-definite on the data is refused, see `ridge.fit`.
     gamma : float, "scale", "auto" or None
         Of "rbf", "poly", "sigmoid" and "laplacian"; None is "auto", 1 / p, as in scikit-learn.
     degree : int

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from time import perf_counter, thread_time
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -25,7 +25,7 @@ from kernelrules.core import neighbours as core
 from kernelrules.core.finite import magnitude
 from kernelrules.kernels import RBF
 
-__all__ = ["knn_graph"]
+__all__ = ["Joined", "join", "knn_graph"]
 
 _MOST_COLUMNS = 20  # beyond which the tree hardly ever pays
 _PROBED = 100  # rows that tell how long the tree takes
@@ -34,6 +34,7 @@ _SPARE = 2  # neighbours asked for beyond k: shows whether the last one has ties
 _TREE_ROUNDING = 1e-12  # relative: what the tree's distances may differ by from ours
 _MANY, _SEEN = 1000, 32  # points from which float32 pays, and those that it is tried on
 _MOST_SEEN = 4  # times the neighbours, that float32 may let through
+_BLOCK_NUMBERS = 1 << 16  # of rows that are moved or compared at a time
 _TIES_COST = 2500  # a neighbour from the tree takes as long as so many pairs of tiles
 
 
@@ -96,6 +97,30 @@ def knn_graph(
            [1., 0., 0.],
            [0., 0., 0.]])
     """
+    return join(X, k, weight, symmetrise, gamma=gamma, method=method, n_threads=n_threads, callback=callback).graph
+
+
+class Joined(NamedTuple):
+    """A graph of neighbours; the exponent of the power of two that distances were divided by, 0 nearly always; and for
+    "rbf" gamma as a number, of distances so divided."""
+
+    graph: sparse.csr_array
+    exponent: int
+    gamma: float | None
+
+
+def join(
+    X: Any,
+    k: int,
+    weight: str | Callable[[np.ndarray], Any],
+    symmetrise: str = "union",
+    *,
+    gamma: float | str,
+    method: str = "auto",
+    n_threads: int | None = None,
+    callback: Callable[[parallel.Progress], Any] | None = None,
+) -> Joined:
+    """`knn_graph`, and in which units it was made."""
     x = check.matrix(X)
     n_neighbours = _number(k, len(x))
     if not callable(weight) and weight not in ("binary", "rbf"):
@@ -113,15 +138,19 @@ def knn_graph(
     pairs = _symmetric(indices, squares, symmetrise)
     if weight == "binary":
         pairs.data = np.ones(pairs.nnz)
-        return pairs
+        return Joined(pairs, exponent, None)
     if weight == "rbf":
         if by_neighbours:
-            pairs.data = _rbf(pairs.data, 0, 1 / float(squares.mean() or 1.0))  # all duplicates: any scale will do
+            scaled = 1 / float(squares.mean() or 1.0)  # all duplicates: any scale will do
+            pairs.data = _rbf(pairs.data, 0, scaled)
         else:
-            pairs.data = _rbf(pairs.data, exponent, RBF(gamma).resolve_checked(x).gamma)
+            number = RBF(gamma).resolve_checked(x).gamma
+            pairs.data = _rbf(pairs.data, exponent, number)
+            with np.errstate(over="ignore", under="ignore"):
+                scaled = min(float(np.ldexp(number, 2 * exponent)), float(np.finfo(np.float64).max))
         pairs.eliminate_zeros()
-        return pairs
-    return _weighted(pairs, exponent, weight)
+        return Joined(pairs, exponent, scaled)
+    return Joined(_weighted(pairs, exponent, weight), exponent, None)
 
 
 def _number(k: Any, n: int) -> int:
@@ -183,35 +212,53 @@ def _blurred(x: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray | None, floa
     few rows.
     """
     n, p = x.shape
-    if x.dtype != np.float64 or n < _MANY:
+    if x.dtype != np.float64 or n < _MANY or 4 * n * p > check.free_memory() // 2:
         return x, None, 0.0
-    moved = x - x.mean(axis=0)
-    if not 1e-12 < float(np.abs(moved).max()) < 1e12:  # squares of float32 are to stay in its range
+    middle, seen, lengths = x.mean(axis=0), np.empty((n, p), dtype=np.float32), np.empty(n)
+    step = max(1, _BLOCK_NUMBERS // max(p, _SEEN))
+    parts = [slice(start, min(start + step, n)) for start in range(0, n, step)]
+    largest = off = 0.0
+    for part in parts:
+        moved = x[part] - middle
+        largest = max(largest, float(np.abs(moved).max()))
+        if largest >= 1e12:
+            break
+        seen[part] = moved
+        lengths[part] = np.einsum("ij,ij->i", moved, moved)
+        moved -= seen[part]
+        off = max(off, float(np.einsum("ij,ij->i", moved, moved).max()))
+    if not 1e-12 < largest < 1e12:  # squares of float32 are to stay in its range
         return x, None, 0.0
-    seen = moved.astype(np.float32)
-    lengths = np.einsum("ij,ij->i", moved, moved)
-    off = seen - moved
-    blur = 2 * math.sqrt(float(np.einsum("ij,ij->i", off, off).max())) + 4e-16 * math.sqrt(float(lengths.max()))
+    blur = 2 * math.sqrt(off) + 4e-16 * math.sqrt(float(lengths.max()))
     some = slice(0, None, -(-n // _SEEN))
-    squares = lengths[some, None] + lengths - 2 * moved[some] @ moved.T
-    last = np.sqrt(np.maximum(np.partition(squares, k, axis=1)[:, k : k + 1], 0.0))
-    slack = core.rounding_of_float32(p) * (lengths[some, None] + lengths)
-    seen_near = int((squares <= (last + blur) ** 2 + slack).sum())
+    rows, own = x[some] - middle, lengths[some, None]
+
+    def squares(part: slice) -> np.ndarray:
+        return own + lengths[part] - 2 * rows @ (x[part] - middle).T
+
+    nearest = np.empty((len(rows), 0))
+    for part in parts:
+        nearest = np.concatenate([nearest, squares(part)], axis=1)
+        if nearest.shape[1] > k + 1:
+            nearest = np.partition(nearest, k, axis=1)[:, : k + 1]
+    last = np.sqrt(np.maximum(nearest.max(axis=1, keepdims=True), 0.0))
+    slack = core.rounding_of_float32(p)
+    seen_near = sum(int((squares(part) <= (last + blur) ** 2 + slack * (own + lengths[part])).sum()) for part in parts)
     if seen_near > _MOST_SEEN * len(last) * (k + 1):
         return x, None, 0.0
     return seen, x, blur
 
 
-def _tree_pays(tree: Any, n: int, p: int, k: int) -> bool:
-    """Whether the tree takes less time than all pairs: found out on a few rows.
+def _seconds_a_query(tree: Any, n_asked: int) -> float:
+    """Of the tree, found out on a few rows.
 
-    What a query costs depends on the dimension of the data, not of the space that they lie in, and on duplicates.
-    Either way finds the same neighbours, so it does not matter for the result that a clock decides.
+    It depends on the dimension of the data, not of the space that they lie in, and on duplicates. Trees and pairs find
+    the same neighbours, so it does not matter for the result that a clock decides.
     """
-    rows = tree.data[:: max(1, n // _PROBED)]
+    rows = tree.data[:: max(1, tree.n // _PROBED)]
     started = thread_time()
-    tree.query(rows, min(k + 1 + _SPARE, n))
-    return thread_time() - started < len(rows) * n * (0.6 + 0.015 * p) * 1e-9
+    tree.query(rows, n_asked)
+    return max((thread_time() - started) / len(rows), 1e-9)
 
 
 def _by_tree(
@@ -229,9 +276,12 @@ def _by_tree(
         return False
     data = np.ascontiguousarray(x, dtype=np.float64)
     tree = cKDTree(data, balanced_tree=False, compact_nodes=True)
-    if not at_any_cost and not _tree_pays(tree, n, p, k):
+    n_asked = min(k + 1 + _SPARE, n)
+    seconds = _seconds_a_query(tree, n_asked)
+    if not at_any_cost and seconds >= n * (0.6 + 0.015 * p) * 1e-9:  # what all pairs take
         return False
-    rows, n_asked, step = np.arange(n), min(k + 1 + _SPARE, n), _PROBED
+    rows = tree.indices  # in the order of its leaves: a row finds in the cache what the last one has read
+    step = min(max(int(0.03 / seconds), _PROBED), _MOST_QUERIES)
     while len(rows):
         open_rows, start = [], 0
         while start < len(rows):
@@ -261,7 +311,7 @@ def _symmetric(indices: np.ndarray, squares: np.ndarray, how: str) -> sparse.csr
     """The edges, with squared distances as data; zeros among them are stored."""
     n, k = indices.shape
     i, j, square = np.repeat(np.arange(n, dtype=np.intc), k), indices.ravel(), squares.ravel()
-    last_square, last_index = squares[:, -1][j], indices[:, -1][j]
+    last_square, last_index = squares[:, -1].copy()[j], indices[:, -1].copy()[j]  # copies: rows fit the cache then
     chosen_back = (square < last_square) | ((square == last_square) & (i <= last_index))
     if how == "mutual":
         i, j, square = i[chosen_back], j[chosen_back], square[chosen_back]

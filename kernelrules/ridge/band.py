@@ -127,9 +127,12 @@ class Band:
         """Of the columns of L⁻¹Qᵀ, (n_shifts, n): the diagonals of the inverses."""
         out = np.empty((len(factors), self.n))
         told = None if tick is None else lambda done, total: tick(2 * total + done, 3 * total)
-        sweep.squared_lengths(
-            np.stack([sweep.packed(lower.T) for lower in factors]), self.vectors, out, self.n_threads, told
-        )
+        first = sweep.packed(factors[0].T)
+        packed = np.empty((len(factors), *first.shape))  # filled one by one: no two copies of all of them
+        packed[0] = first
+        for i, lower in enumerate(factors[1:], 1):
+            packed[i] = sweep.packed(lower.T)
+        sweep.squared_lengths(packed, self.vectors, out, self.n_threads, told)
         return out
 
 

@@ -61,7 +61,9 @@ def fit(
     lam : float
         λ, greater than 0 (and within 1e-100 and 1e100).
     kernel : Kernel or callable
-        One of `kernelrules.kernels`, or a function k(X, Z) that gives a matrix. gamma is taken from X.
+        One of `kernelrules.kernels`, or a function k(X, Z) that gives a matrix. gamma is taken from X. Where it is not
+        positive semi-definite by a theorem (`Precomputed`, `Sigmoid`, `Polynomial` with coef0 < 0, functions), the
+        matrix of all points is factored to find out, and refused with its smallest eigenvalue if it is not.
     unlabelled : array, sparse matrix or data frame, (u, p), optional
         Points whose values are wanted along with those of X.
     form : "auto", "features", "kernel", "dual" or "rkhs"
@@ -125,10 +127,10 @@ def fit(
         n_threads=n_threads, callback=callback,
     )  # fmt: skip
     form, solver = _choose(problem, form, solver)
+    problem = require_semidefinite(problem)
     if check.flag(keep_factor, "keep_factor") and (form != "kernel" or solver != "exact"):
         raise ValueError(f'keep_factor needs form="kernel" and solver="exact", but this fit is {form!r}, {solver!r}')
     if solver == "cg":
-        _require_given_semidefinite(problem)
         inverse = nystroem_inverse(problem, n_components, rng)
         alpha, values, found, done = iterate(problem, inverse, tol, limit)
         solved = from_worth(problem, alpha, values, found, done, tol)
@@ -159,13 +161,6 @@ def _choose(problem: Problem, form: str, solver: str) -> tuple[str, str]:
         if not held and n > _SMALL and n * n * 8 > check.free_memory() // _MATRIX_SHARE:
             return form, "cg"
     return form, "exact"
-
-
-def _require_given_semidefinite(problem: Problem) -> None:
-    """Refuse a given matrix that has negative eigenvalues: the dual would bound nothing."""
-    if problem.given:
-        k = problem.gram()
-        require_semidefinite(k, k.diagonal().copy(), problem)
 
 
 def build(problem: Problem, solved: Solved, form: str, solver: str) -> RidgeFit:
@@ -259,7 +254,7 @@ def certificate(
     if np.any(rows[:, left_out]):
         place = int(left_out[np.any(rows[:, left_out] != 0, axis=0)][0])
         raise ValueError(f"alpha must be 0 where sample_weight is, but is not at position {place}")
-    _require_given_semidefinite(problem)
+    problem = require_semidefinite(problem)
     rows = np.ascontiguousarray(rows[:, problem.kept])
     sums = np.abs(rows.sum(axis=1))
     if problem.intercept and (sums > 1e-8 * np.abs(rows).sum(axis=1) + np.finfo(np.float64).tiny).any():

@@ -18,7 +18,7 @@ from kernelrules import check, parallel
 from kernelrules.core import blocks, symmetric
 from kernelrules.ridge.certify import EXACT, ROUNDS, Solved, Worth, better_of, from_worth, worth
 from kernelrules.ridge.conjugate import Product, descend
-from kernelrules.ridge.definite import factor_definite, indefinite, require_semidefinite, rounding
+from kernelrules.ridge.definite import factor_definite, indefinite, rounding
 from kernelrules.ridge.factor import BlockLDL, factor, smallest_eigenvalue, solve, solve_general
 from kernelrules.ridge.problem import Problem
 
@@ -35,8 +35,6 @@ def kernel(problem: Problem, tol: float, keep_factor: bool) -> Solved:
     """Form 2, in one buffer: the factor below the diagonal, the kernel matrix above it."""
     k = problem.gram()
     diagonal = np.diagonal(k).copy()
-    if problem.given:
-        require_semidefinite(k, diagonal, problem)
 
     def multiply(v: np.ndarray) -> np.ndarray:
         out = np.zeros_like(v)
@@ -113,12 +111,7 @@ def dual(problem: Problem, tol: float) -> Solved:
     size = n + problem.intercept
     check.fits_memory((size, size), np.float64, "the kernel matrix")
     a = blocks.empty((size, size), np.float64)
-    k = problem.gram(a[:n, :n])
-    if problem.given:
-        diagonal = np.diagonal(k).copy()
-        scratch = k.copy()
-        require_semidefinite(scratch, diagonal, problem)
-        del scratch
+    problem.gram(a[:n, :n])
     np.einsum("ii->i", a)[:n] += problem.noise
     if problem.intercept:
         a[n, :n] = a[:n, n] = 1.0
@@ -141,12 +134,8 @@ def rkhs(problem: Problem, tol: float) -> Solved:
     size = m + problem.intercept
     check.fits_memory((size, size), np.float64, "the kernel matrix")
     a = np.zeros((size, size))
-    k = problem.gram(a[:m, :m], everything=True)
-    if problem.given:
-        scratch = k.copy()
-        require_semidefinite(scratch, np.diagonal(k).copy(), problem)
-        del scratch
-    elif not problem.semidefinite:
+    k = problem.gram(a[:m, :m], np.arange(m))
+    if not problem.semidefinite:
         factor_definite(problem.gram(), problem.noise, problem, "the kernel matrix")
     weight = np.zeros(m)
     weight[kept] = problem.weight
@@ -183,24 +172,23 @@ def _refined(
     size: int,
     tol: float,
 ) -> Solved:
-    """Solve for y, then for what is left of it, while that makes the gap smaller."""
+    """Solve for y, then for what is left of it, while that makes the gap smaller; α = 0 is there from the start."""
     everything = n_unknown == problem.m and n_unknown != len(problem.kept)
-    alpha, best = np.zeros_like(problem.y), None
-    left, done = problem.y, -1
+    zero = np.zeros_like(problem.y)
+    best, done = (zero, zero, worth(problem, zero, zero)), -1
     while done < ROUNDS:
         done += 1
-        rows = np.zeros((len(left), size))
-        rows[:, : left.shape[1]] = left
+        rows = np.zeros((len(zero), size))
+        rows[:, : zero.shape[1]] = best[2].residual
         step = inverse(right_side(rows))[:, :n_unknown]
-        alpha = alpha + (step[:, problem.kept] if everything else step)
+        alpha = best[0] + (step[:, problem.kept] if everything else step)
         if problem.intercept:
             alpha -= alpha.mean(axis=1, keepdims=True)
         values = problem.product(alpha)
-        found = worth(problem, alpha, values)
-        if best is not None and not found.gap < best[2].gap:
+        better = better_of(best, (alpha, values, worth(problem, alpha, values)))
+        if not better[2].gap < best[2].gap:
             break
-        best = alpha, values, found
-        if found.gap <= EXACT * found.primal:
+        best = better
+        if best[2].gap <= EXACT * best[2].primal:
             break
-        left = found.residual
     return from_worth(problem, *best, done, tol)

@@ -20,8 +20,8 @@ from kernelrules.kernels.values import is_callable, plain
 from kernelrules.results import RidgeFit, RidgePath
 from kernelrules.ridge.band import Band
 from kernelrules.ridge.certify import from_worth, worth
-from kernelrules.ridge.definite import indefinite
-from kernelrules.ridge.factor import eigh, smallest_eigenvalue
+from kernelrules.ridge.definite import require_semidefinite
+from kernelrules.ridge.factor import eigh
 from kernelrules.ridge.features import Features, cheapest, feature_solution
 from kernelrules.ridge.fit import build
 from kernelrules.ridge.problem import Problem, read, require_strength, strength
@@ -32,7 +32,6 @@ _RBF = kernels.RBF()
 _ROWS = 512
 _LARGE, _SHARE = 4500, 80  # points from which a band takes less time than eigenvectors, and of them a λ at most
 _CLEAR = 100.0  # times the rounding errors, from which on λ needs no eigenvalues
-_NEGATIVE = 1e-6  # of the largest eigenvalue: further below 0 is no rounding error
 
 
 @parallel.reports("ridge")
@@ -105,6 +104,7 @@ def path(
         raise ValueError('form "features" needs a kernel with an exact feature map, got a callable')
     chosen = cheapest(problem) if form == "auto" else form
     check.fits_memory((len(grid), 3 * len(problem.y), problem.n), np.float64, "the coefficients of the path")
+    problem = require_semidefinite(problem)
     with np.errstate(over="ignore"):
         solved = (_from_features if chosen == "features" else _from_kernel)(problem, grid)
     return _result(problem, grid, chosen, *solved)
@@ -140,8 +140,6 @@ def _from_kernel(problem: Problem, lams: np.ndarray) -> Parts:
         k = problem.gram() * root * root[:, None]  # the other way has spoilt it
     values, vectors = eigh(k, problem.threads)
     del k
-    if values[0] < -_NEGATIVE * abs(values).max():
-        raise indefinite("the kernel matrix", smallest_eigenvalue(problem.gram(), problem.threads), problem)
     values = np.where(values > len(values) * np.finfo(np.float64).eps * values[-1], values, 0.0)  # rounding has no λ
     strengths = lams * problem.total
     g = 1.0 / (values + strengths[:, None])
@@ -265,7 +263,7 @@ def _result(
         fitted=shaped(fitted),
         form=form,
         kernel=problem.kernel,
-        X=plain(problem.data),
+        X=plain(problem.data).copy(),  # the user may overwrite what was given
         y=problem.shaped(y),
         sample_weight=weight,
         has_intercept=problem.intercept,

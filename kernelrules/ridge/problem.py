@@ -64,6 +64,8 @@ class Problem:
         Whether there is a constant.
     threads, tick : int, callable or None
         To use; told of progress.
+    held : ndarray (m, m) or None
+        The kernel matrix of all points, where it had to be made to be looked at (definite.py).
     """
 
     data: Any
@@ -79,6 +81,7 @@ class Problem:
     intercept: bool
     threads: int
     tick: Any
+    held: np.ndarray | None = None
 
     @cached_property
     def total(self) -> float:
@@ -111,7 +114,16 @@ class Problem:
 
     def labelled(self) -> Any:
         """The labelled points of positive weight."""
-        return self.points if len(self.kept) == self.m else take(self.points, self.kept)
+        return self._rows_of(self.points, self.kept)
+
+    @property
+    def _matrix(self) -> Any:
+        """The kernel matrix of all points, where it is at hand."""
+        return self.points if self.given else self.held
+
+    def _rows_of(self, x: Any, rows: np.ndarray) -> Any:
+        """Some rows, ascending, of what has a row for each point; x itself if these are all."""
+        return x if len(rows) == self.m else take(x, rows)
 
     def means(self, values: np.ndarray) -> np.ndarray:
         """Weighted means of rows of values; 0 where there is no constant to be fitted."""
@@ -121,17 +133,18 @@ class Problem:
 
     # ---- the kernel -------------------------------------------------------------------------------------------------
 
-    def gram(self, out: np.ndarray | None = None, everything: bool = False) -> np.ndarray:
-        """The kernel matrix of the labelled points of positive weight, or of all, in float64; a copy."""
-        size = self.m if everything else len(self.kept)
+    def gram(self, out: np.ndarray | None = None, of: np.ndarray | None = None) -> np.ndarray:
+        """The kernel matrix of some points, ascending, by default the labelled of positive weight; float64, a copy."""
+        of = self.kept if of is None else of
         if out is None:
-            check.fits_memory((size, size), np.float64, "the kernel matrix")
-            out = blocks.empty((size, size), np.float64)
-        if self.given:
-            dense = self.points.toscipy().toarray() if isinstance(self.points, check.Csr) else self.points
-            out[...] = dense if size == self.m else dense[np.ix_(self.kept, self.kept)]
+            check.fits_memory((len(of), len(of)), np.float64, "the kernel matrix")
+            out = blocks.empty((len(of), len(of)), np.float64)
+        if self._matrix is not None:
+            rows = plain(self._rows_of(self._matrix, of))
+            rows = rows if len(of) == self.m else rows[:, of]
+            out[...] = rows if isinstance(rows, np.ndarray) else rows.toarray()
             return out
-        x = self.points if everything else self.labelled()
+        x = self._rows_of(self.points, of)
         if is_callable(self.kernel):
             out[...] = ask(self.kernel, x, x)
             require_symmetric(out, "kernel(X, X)")
@@ -148,8 +161,8 @@ class Problem:
     def product(self, alpha: np.ndarray, single: bool = False) -> np.ndarray:
         """alpha · K, (t, n_kept), without the matrix; `single`: from float32 kernel values."""
         with parallel.blas_threads(1):  # the same bits for any number of threads
-            if self.given:
-                return self._given_rows(self.kept, alpha).T.copy()
+            if self._matrix is not None:
+                return self._held_rows(self.kept, alpha).T.copy()
             x = self.labelled()
             x = x.astype(np.float32) if single else x
             return symmetric_product(x, self.kernel, alpha, self.threads, parallel.air_of(self.tick))
@@ -157,15 +170,15 @@ class Problem:
     def cross(self, rows: np.ndarray, alpha: np.ndarray) -> np.ndarray:
         """k(points[rows], labelled) · alphaᵀ, (n_rows, t)."""
         with parallel.blas_threads(1):
-            if self.given:
-                return self._given_rows(rows, alpha)
+            if self._matrix is not None:
+                return self._held_rows(rows, alpha)
             rows_of, air = take(self.points, rows), parallel.air_of(self.tick)
             return product(rows_of, self.labelled(), self.kernel, alpha, self.threads, air)
 
-    def _given_rows(self, rows: np.ndarray, alpha: np.ndarray) -> np.ndarray:
+    def _held_rows(self, rows: np.ndarray, alpha: np.ndarray) -> np.ndarray:
         full = np.zeros((self.m, len(alpha)))
         full[self.kept] = alpha.T
-        return np.asarray(plain(take(self.points, rows)) @ full)
+        return np.asarray(plain(self._rows_of(self._matrix, rows)) @ full)
 
     # ---- results ----------------------------------------------------------------------------------------------------
 
