@@ -7,7 +7,7 @@ scikit-learn, and nothing else imports it.
 svm.py     KernelSVC, KernelSVR, OneClassKernel    tree.py     TreeClassifier, TreeRegressor
 ridge.py   KernelRidge                             pruned.py   PrunedTreeClassifier
 graph.py   GraphClassifier                         rules.py    RuleListClassifier
-_common.py what they share
+_nearest.py the neighbours of new points, exactly  _common.py what they share
 """
 
 try:
