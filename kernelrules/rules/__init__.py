@@ -6,7 +6,8 @@ decision_list.py   decision_list: the same answers from an ordered list with few
 use.py             predict, predict_proba, coverage
 matching.py        a rule list as the core reads it; sparse.py: the columns that it asks for
 induce.py          induce: a list learned from data, by RIPPER; ripper.py: the rules of one class
-additive.py        additive: a sparse sum of rules; additive_path.py: its L1 path; additive_use.py: its scores
+additive.py        additive: a sparse sum of rules; additive_path.py: its L1 path; additive_use.py: its scores;
+                   additive_crew.py: paths side by side
 """
 
 from kernelrules.check import WeightWarning

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import threading
+import functools
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +14,7 @@ from kernelrules import check, parallel, selection
 from kernelrules.core.ranked import ranked_dense, ranked_sparse
 from kernelrules.core.weak import Weak
 from kernelrules.results import AdditiveRules, LinearTerm, Rule
+from kernelrules.rules.additive_crew import Crew, length_of
 from kernelrules.rules.additive_path import Path, Settings, Table, run, top_lam
 from kernelrules.rules.additive_use import linear_values
 from kernelrules.tree.columns import Columns, read
@@ -194,16 +194,17 @@ def additive(
         grid = grid / data.unit
     n_folds = 0 if numbers is None else int(numbers.max()) + 1
     n_scores = len(data.targets)
-    crew = _Crew(threads, tick, n_scores * (1 + n_folds))
-    paths = crew.run([_Task(data, m, grid, settings, (seed, m)) for m in range(n_scores)])
-    length = min(len(path.intercepts) for path in paths)
+    crew = Crew(threads, tick, n_scores * (1 + n_folds))
+    folded = functools.partial(_fold_tasks, data, numbers, grid, settings, seed)
+    paths, fold_paths = crew.run([_Task(data, m, grid, settings, (seed, m)) for m in range(n_scores)], folded)
+    length = length_of(paths)
     if length == 0:
         first = grid[0] * data.unit
         raise ValueError(f"at the largest of lams, {first:.6g}, more than max_rules = {max_rules} terms have a weight")
     grid = grid[:length]
     errors, fold_errors = None, None
     if numbers is not None:
-        fold_errors = _cross_validated(data, numbers, grid, settings, seed, measure, crew)
+        fold_errors = _fold_errors(data, numbers, fold_paths, settings, measure)
         errors = tuple(data.unit**2 * part for part in selection.summarise(fold_errors.T))
         fold_errors = data.unit**2 * fold_errors
     chosen = length - 1 if errors is None else selection.pick(*errors, rule)
@@ -457,66 +458,30 @@ class _Task:
         return run(self.data.table, target, weights, self.lams, settings, rng, air, self.held)
 
 
-class _Stopped(Exception):
-    """Another path, or the user, asked to stop."""
-
-
-class _Crew:
-    """Runs tasks in threads, and lets signals and callbacks through."""
-
-    def __init__(self, n_threads: int, tick: Any, total: int) -> None:
-        self._n_threads, self._tick, self._total, self._done = n_threads, tick, total, 0
-
-    def run(self, tasks: list[_Task]) -> list[Path]:
-        """Their paths, in order."""
-        if self._n_threads == 1 or len(tasks) == 1:
-            paths = []
-            for task in tasks:
-                paths.append(task(lambda: None))
-                self._tell()
-            return paths
-        stop = threading.Event()
-
-        def air() -> None:
-            if stop.is_set():
-                raise _Stopped
-
-        with ThreadPoolExecutor(min(self._n_threads, len(tasks))) as pool:
-            futures = [pool.submit(task, air) for task in tasks]
-            try:
-                for future in futures:
-                    wait([future])
-                    future.result()
-                    self._tell()
-            except BaseException:
-                stop.set()
-                for future in futures:
-                    future.cancel()
-                raise
-        return [future.result() for future in futures]
-
-    def _tell(self) -> None:
-        self._done += 1
-        if self._tick is not None:
-            self._tick(self._done, self._total)
-
-
-def _cross_validated(
-    data: _Data, numbers: np.ndarray, grid: np.ndarray, settings: Settings, seed: int, measure: str, crew: _Crew
-) -> np.ndarray:
-    """Error of every fold at every λ, in units of the targets, (n_folds, n_lams). No number of rules ends a path."""
-    n_folds, n_scores = int(numbers.max()) + 1, len(data.targets)
-    held = [np.flatnonzero(numbers == fold) for fold in range(n_folds)]
+def _fold_tasks(
+    data: _Data, numbers: np.ndarray | None, grid: np.ndarray, settings: Settings, seed: int, n_lams: int
+) -> list[_Task]:
+    """The paths of every fold for the first of the λ. No number of rules ends one."""
+    if numbers is None or n_lams == 0:
+        return []
     endless = Settings(**{**vars(settings), "max_rules": _NO_LIMIT})
-    paths = crew.run(
-        [_Task(data, m, grid, endless, (seed, m, fold), held[fold]) for fold in range(n_folds) for m in range(n_scores)]
-    )
-    errors = np.empty((n_folds, len(grid)))
-    for fold, rows in enumerate(held):
+    held = [np.flatnonzero(numbers == fold) for fold in range(int(numbers.max()) + 1)]
+    return [
+        _Task(data, m, grid[:n_lams], endless, (seed, m, fold), rows)
+        for fold, rows in enumerate(held)
+        for m in range(len(data.targets))
+    ]
+
+
+def _fold_errors(data: _Data, numbers: np.ndarray, paths: list[Path], settings: Settings, measure: str) -> np.ndarray:
+    """Error of every fold at every λ, in units of the targets, (n_folds, n_lams)."""
+    n_scores, errors = len(data.targets), []
+    for fold in range(int(numbers.max()) + 1):
+        rows = np.flatnonzero(numbers == fold)
         scores = np.array([path.scores for path in paths[fold * n_scores : (fold + 1) * n_scores]])
         weights = data.weights[rows] / data.weights[rows].sum()
-        errors[fold] = _row_errors(data, scores, rows, settings, measure) @ weights
-    return errors
+        errors.append(_row_errors(data, scores, rows, settings, measure) @ weights)
+    return np.array(errors)
 
 
 def _row_errors(data: _Data, scores: np.ndarray, rows: np.ndarray, settings: Settings, measure: str) -> np.ndarray:
