@@ -84,7 +84,7 @@ def n_threads_or_default(n_threads: Any = None) -> int:
     else:
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         wanted = min(cores, machine.openmp_threads())
-    return 1 if _in_forked_child else min(wanted, 1024)
+    return 1 if _in_forked_child else min(wanted, machine.MOST_THREADS)
 
 
 def enough_threads(n_threads: int, nanoseconds: float) -> int:

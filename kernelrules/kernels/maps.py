@@ -93,6 +93,12 @@ class FeatureMap(ABC):
         ------
         ValueError
             For data that do not fit the map, or are so large that mapped numbers overflow.
+
+        Examples
+        --------
+        >>> from kernelrules import kernels
+        >>> kernels.feature_map(kernels.Polynomial(degree=2, coef0=0.0), 2).transform([[3.0, 5.0]]).round(2)
+        array([[ 9.  , 21.21, 25.  ]])
         """
         x = check.matrix(X)
         if x.shape[1] != self.n_features:

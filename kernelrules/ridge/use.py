@@ -119,6 +119,8 @@ def _values(fit: RidgeFit, x: Any, threads: int, tick: Any = None) -> np.ndarray
         elif isinstance(fit.kernel, kernels.Precomputed):
             with np.errstate(over="ignore", invalid="ignore"):
                 values = np.asarray(plain(x)[:, : alpha.shape[1]] @ alpha.T)
+            if not np.isfinite(values).all():
+                raise ValueError("X holds kernel values so large that predictions do not fit float64")
         else:
             kept = np.flatnonzero(fit.sample_weight)
             z = take(check.matrix(fit.X, dtype=np.float64), kept)
