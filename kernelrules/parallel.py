@@ -331,14 +331,19 @@ class _Limits:
         """One more."""
         if not self.held:
             self.before = [library.num_threads for library in libraries]
+        if not self.held or n_threads < min(self.held):
+            _set_threads(libraries, [n_threads] * len(libraries))
         self.held.append(n_threads)
-        _set_threads(libraries, [min(self.held)] * len(libraries))
 
     def give_back(self, libraries: Sequence[Any], n_threads: int) -> None:
         """One less; a process that was forked inside holds none."""
-        if n_threads in self.held:
-            self.held.remove(n_threads)
-            _set_threads(libraries, [min(self.held)] * len(libraries) if self.held else self.before)
+        if n_threads not in self.held:
+            return
+        self.held.remove(n_threads)
+        if not self.held:
+            _set_threads(libraries, self.before)
+        elif n_threads < min(self.held):
+            _set_threads(libraries, [min(self.held)] * len(libraries))
 
 
 _of_process = _Limits()
@@ -349,6 +354,8 @@ def _set_threads(libraries: Sequence[Any], numbers: Sequence[int]) -> None:
     """Of each library. Since threadpoolctl 3.8 OpenBLAS hears one thread of a process only, the first that ever set a
     number and did not hand it on: whoever has our lock is heard, and hands it on."""
     for library, number in zip(libraries, numbers, strict=True):
+        if library.num_threads == number:
+            continue
         hand_on = getattr(library, "clear_controlling_thread", None)
         if hand_on is not None:
             hand_on(force=True)

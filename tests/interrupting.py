@@ -47,8 +47,8 @@ def seconds_to_stop(code):
 
 def seconds_of_all(prepare, cases, head_start=HEAD_START, of_cores=False):
     """{name: seconds to stop} of cases (statements, expression), one after the other in one process, which starts with
-    `prepare`; None where an expression was done before the signal. What took a second is tried again. Seconds `of_cores`
-    do not count those in which the machine did something else."""
+    `prepare`; None where an expression was done before the signal. What took a second is tried again. Seconds
+    `of_cores` do not count those in which the machine did something else."""
     told, left = {}, dict(cases)
     for _ in range(TRIES):
         code = f"CASES = {left!r}\n{prepare}{LOOP}"
@@ -73,8 +73,8 @@ def seconds_of_all(prepare, cases, head_start=HEAD_START, of_cores=False):
 
 
 def _interrupted(process, head_start):
-    """What the child says after a signal, the seconds until it did, and those that its threads computed meanwhile, where
-    it tells its time and the system that of another process."""
+    """What the child says after a signal, the seconds until it did, and those that its threads computed meanwhile,
+    where it tells its time and the system that of another process."""
     assert process.stdout.readline().strip() == "ready", "the child died before it was ready"
     time.sleep(head_start)
     try:

@@ -120,10 +120,11 @@ def test_limits_hold_in_every_thread():
 
 FITS = """
 rng = np.random.default_rng(0)
-X = rng.normal(size=(2000, 20))
+X = rng.normal(size=(4000, 20))
 y, two, RBF = X[:, 0] * X[:, 1], X[:, 0] > 0, kernels.RBF(0.05)
 phi = kernels.nystroem(X, RBF, 400, rng=0)
-blocks = [(X[i : i + 700], y[i : i + 700]) for i in range(0, 2000, 700)]
+blocks = [(X[:2000], y[:2000]), (X[2000:], y[2000:])]
+ridge.fit(X[:300], y[:300], 0.1, RBF, form="rkhs")  # this thread is the first that sets the threads of BLAS
 with ThreadPoolExecutor(2) as pool:
     for _ in range(2):
         by_threads = ridge.fit_blocks(blocks, 1e-3, phi, executor=pool, n_threads=1)

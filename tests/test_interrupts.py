@@ -1,8 +1,8 @@
 """Ctrl-C ends every long function: one child process begins them one after the other, and is sent SIGINT in each.
 
-What is asserted is that KeyboardInterrupt comes out, before the child has computed for two seconds more in the best of a
-few tries: seconds of its cores and not of a clock, as a busy machine may let a process wait. Run this file as a script
-for the latencies, which are to be below a second on a quiet one.
+What is asserted is that KeyboardInterrupt comes out, before the child has computed for two seconds more in the best of
+a few tries: seconds of its cores and not of a clock, as a busy machine may let a process wait. Run this file as a
+script for the latencies, which are to be below a second on a quiet one.
 """
 
 import os

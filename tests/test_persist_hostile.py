@@ -352,6 +352,8 @@ def put(place, value):
 
 
 FORGED = [
+    ("nystroem", {name: lambda a: a[:0] for name in ("landmarks", "indices", "whitening")}, "there are no landmarks"),
+    ("nystroem precomputed", {"whitening": lambda a: a[:, :0]}, "there are no landmarks"),
     ("svc", {"support": put(0, 60)}, "support must be at least 0 and less than 60"),
     ("svc", {"support": put(0, -1)}, "support must be at least 0"),
     ("svc", {"dual_coef": lambda a: a[:, :-1]}, "shape"),

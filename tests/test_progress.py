@@ -111,10 +111,10 @@ LONG = {
 }
 # Linear or nearly so in nodes, rules or numbers that they are given, or a handful of products: never long.
 SHORT = {
-    "kernels.diagonal", "kernels.feature_map", "kernels.random_fourier", "svm.margin", "graph.laplacian", "tree.importance", "prune.chi2", "prune.cost_complexity", "prune.cost_complexity_path",
-    "prune.mdl", "prune.pessimistic", "prune.snip", "prune.to_size", "rules.decision_list", "rules.extract",
-    "bounds.covering", "bounds.margin_bound", "bounds.of_tree", "bounds.rademacher", "bounds.tree",
-    "bounds.tree_labelings",
+    "kernels.diagonal", "kernels.feature_map", "kernels.random_fourier", "svm.margin", "graph.laplacian",
+    "tree.importance", "prune.chi2", "prune.cost_complexity", "prune.cost_complexity_path", "prune.mdl",
+    "prune.pessimistic", "prune.snip", "prune.to_size", "rules.decision_list", "rules.extract", "bounds.covering",
+    "bounds.margin_bound", "bounds.of_tree", "bounds.rademacher", "bounds.tree", "bounds.tree_labelings",
 }  # fmt: skip
 MANY_FITS = {"svm.svc", "svm.path", "svm.tune", "erm.fit", "prune.cross_validate", "ridge.fit_blocks"}
 FAMILIES = ("kernels", "ridge", "svm", "erm", "graph", "tree", "prune", "rules", "bounds")

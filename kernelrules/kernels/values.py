@@ -121,9 +121,10 @@ def product(
             out[start : start + _BLOCK] = ask(kernel, block, z) @ coefficients.T
         return out
     if isinstance(kernel, Linear):
-        with parallel.blas_threads(1), np.errstate(over="ignore", invalid="ignore"):
-            weights = plain(z).T @ coefficients.T
-        return finite_answers(linear_values(x, weights, n_threads, tick))
+        with parallel.blas_threads(1):
+            with np.errstate(over="ignore", invalid="ignore"):
+                weights = plain(z).T @ coefficients.T
+            return finite_answers(linear_values(x, weights, n_threads, tick))
     if isinstance(x, check.Csr) or isinstance(z, check.Csr):
         a, b = (m if isinstance(m, check.Csr) else check.sparse_rows(m) for m in (x, z))
         a, b = check.fewer_columns(a, b)

@@ -1,7 +1,7 @@
 """The C level by address, as a caller without a compiler has it: so that the run with sanitizers sees these functions.
 
-Each is called with what the contract allows and with what it refuses; arrays have no byte to spare, and tests outside of
-this folder compare more results.
+Each is called with what the contract allows and with what it refuses, on arrays that have no byte to spare; tests
+outside of this folder compare more results.
 """
 
 import ctypes
@@ -168,8 +168,11 @@ class Machine:
 
         self.source = Source(None, FILL(fill))
         self.arrays = {
-            "diagonal": np.ones(n), "linear": -self.y, "lower": np.minimum(self.y, 0.0), "upper": np.maximum(self.y, 0.0)
-        }  # fmt: skip
+            "diagonal": np.ones(n),
+            "linear": -self.y,
+            "lower": np.minimum(self.y, 0.0),
+            "upper": np.maximum(self.y, 0.0),
+        }
         self.problem = Problem(n, n, n, *map(at, self.arrays.values()), 0.0)
         self.a, self.gradient = np.zeros(n), np.zeros(n)
         self.state, self.report = State(at(self.a), at(self.gradient)), Report()
@@ -185,18 +188,15 @@ class Machine:
 @pytest.mark.parametrize("n_threads", [1, 2, INT_MAX])
 @pytest.mark.parametrize("cache", [0, 1, 40 * 8 * 10, 2**63 - 1, 2**63, 2**64 - 1])
 def test_smo(n_threads, cache):
-    machine, usual = Machine(n_threads=n_threads, cache_bytes=cache), Machine()
+    machine, usual = Machine(n_threads=n_threads, cache_bytes=cache), Machine(cache_bytes=min(cache, 10**6))
     assert usual.solve() == machine.solve() == 0
-    np.testing.assert_array_equal(machine.a, usual.a)
+    np.testing.assert_array_equal(machine.a, usual.a)  # which rows are at hand decides the way to the solution
     model = svm.svc(X, machine.y, C=1.0, kernel=kernels.RBF(0.5), tol=1e-6)
     expected = np.zeros(40)
     expected[model.support] = model.dual_coef[0]
     np.testing.assert_allclose(machine.a, expected, atol=1e-4)
     np.testing.assert_allclose(machine.gradient, machine.K @ machine.a - machine.y, atol=1e-9)
-    if cache == 0 or cache > 2**62:
-        assert machine.report.n_rows == usual.report.n_rows <= 40  # none is asked for twice
-    elif cache == 1:
-        assert machine.report.n_rows > 80
+    assert (machine.report.n_rows <= 40) == (cache == 0 or cache > 10**6)  # none is asked for twice, where all fit
 
 
 def test_smo_ends_early():
@@ -210,8 +210,11 @@ def test_smo_of_twice_as_many_variables():
     machine = Machine()
     n, C = 40, 1.0
     machine.arrays = {
-        "diagonal": np.ones(n), "linear": -X[:, 0].copy(), "lower": np.repeat([0.0, -C], n), "upper": np.repeat([C, 0.0], n)
-    }  # fmt: skip
+        "diagonal": np.ones(n),
+        "linear": -X[:, 0].copy(),
+        "lower": np.repeat([0.0, -C], n),
+        "upper": np.repeat([C, 0.0], n),
+    }
     machine.problem = Problem(n, 2 * n, n, *map(at, machine.arrays.values()), 0.0)
     machine.a = np.repeat([0.25, -0.25], n)
     machine.state = State(at(machine.a), at(machine.gradient))
@@ -231,7 +234,8 @@ def test_smo_refuses_null(part):
     [
         *(("problem", name, None) for name in ("diagonal", "linear", "lower", "upper")),
         *(("problem", name, value) for name in ("n_points", "n_variables", "split") for value in (0, -1)),
-        ("problem", "n_variables", 39), ("problem", "split", 41), ("problem", "kink", -1.0), ("problem", "kink", np.nan),
+        ("problem", "n_variables", 39), ("problem", "split", 41), ("problem", "kink", -1.0),
+        ("problem", "kink", np.nan),
         ("options", "tol", 0.0), ("options", "tol", np.nan), ("options", "max_steps", -1), ("options", "n_threads", 0),
         ("state", "a", None), ("state", "gradient", None), ("source", "fill", FILL()),
     ],
@@ -353,9 +357,11 @@ class Walked:
     def __init__(self):
         self.grown = tree.grow(X, X[:, 0] * X[:, 1] > 0, max_depth=4)
         self.arrays = {
-            "feature": np.maximum(self.grown.feature, 0).astype(np.intp), "threshold": self.grown.threshold.astype(float),
-            "left": self.grown.left.astype(np.intp), "right": self.grown.right.astype(np.intp),
-        }  # fmt: skip
+            "feature": np.maximum(self.grown.feature, 0).astype(np.intp),
+            "threshold": self.grown.threshold.astype(float),
+            "left": self.grown.left.astype(np.intp),
+            "right": self.grown.right.astype(np.intp),
+        }
         self.tree = Tree(len(self.grown.left), 3, *map(at, self.arrays.values()), None)
         self.leaves = np.full(40, -1, dtype=np.intp)
 
