@@ -87,12 +87,12 @@ def n_threads_or_default(n_threads: Any = None) -> int:
     return 1 if _in_forked_child else min(wanted, machine.MOST_THREADS)
 
 
-def enough_threads(n_threads: int, nanoseconds: float) -> int:
-    """At most the threads that pay for about so much work.
+def enough_threads(n_threads: int, nanoseconds: float, *, of_python: bool = False) -> int:
+    """At most the threads that pay for about so much work: OpenMP's, or Python's, which take longer to start.
 
     Starting a team costs microseconds on an idle machine, and milliseconds where its threads wait for a busy core.
     """
-    return max(1, min(n_threads, int(nanoseconds / 50_000)))
+    return max(1, min(n_threads, int(nanoseconds / (2_000_000 if of_python else 50_000))))
 
 
 class WorkerDied(RuntimeError):

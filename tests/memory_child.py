@@ -94,7 +94,9 @@ FAMILIES = {
 }
 
 
-FITS = ("gram", "svc", "ridge", "ridge path", "erm", "graph fit", "tree", "tree with holes", "induce", "stopped tree")
+FITS = (
+    "gram", "maps", "svc", "ridge", "ridge path", "erm", "graph fit", "tree", "tree with holes", "induce", "stopped tree"
+)  # fmt: skip
 
 
 def refused():

@@ -108,7 +108,7 @@ class FeatureMap(ABC):
         n, cost = x.shape[0], self._nanoseconds()
         step = int(min(max(_NANOSECONDS / cost, _FEWEST), _MOST))
         starts = range(0, n, step)
-        workers = parallel.enough_threads(min(threads, max(len(starts), 1)), n * cost)
+        workers = parallel.enough_threads(min(threads, max(len(starts), 1)), n * cost, of_python=True)
         mapped = np.empty((n, self.n_components), dtype=x.dtype)
 
         def fill(start: int) -> int:
@@ -189,7 +189,7 @@ class MonomialMap(FeatureMap):
             out[start : start + step] = monomials.T
 
     def _nanoseconds(self) -> float:
-        return 3.0 * len(self.weights)
+        return 2.0 * len(self.weights)
 
 
 @dataclass(frozen=True, eq=False)

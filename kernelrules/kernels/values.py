@@ -99,7 +99,8 @@ def linear_values(x: Any, weights: np.ndarray, n_threads: int, tick: Any = None)
             out[start:end] = a[start:end] @ weights
         return end
 
-    threads = parallel.enough_threads(min(n_threads, max(len(starts), 1)), float(n) * weights.size / 8)
+    cost = float(n) * x.shape[1] * max(1.0, weights.shape[1] / 8)
+    threads = parallel.enough_threads(min(n_threads, max(len(starts), 1)), cost, of_python=True)
     with parallel.blas_threads(1):
         for end in parallel.in_threads(fill, ((start,) for start in starts), threads):
             if tick is not None:
@@ -118,7 +119,9 @@ def product(
     if is_callable(kernel):
         for start in range(0, x.shape[0], _BLOCK):
             block = take(x, np.arange(start, min(start + _BLOCK, x.shape[0])))
-            out[start : start + _BLOCK] = ask(kernel, block, z) @ coefficients.T
+            values = ask(kernel, block, z)
+            with parallel.blas_threads(1), np.errstate(over="ignore", invalid="ignore"):
+                out[start : start + _BLOCK] = values @ coefficients.T
         return out
     if isinstance(kernel, Linear):
         with parallel.blas_threads(1):
