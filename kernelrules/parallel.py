@@ -368,12 +368,11 @@ def _set_threads(libraries: Sequence[Any], numbers: Sequence[int]) -> None:
 def _blas_libraries() -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     """NumPy's and SciPy's, which are loaded by now (looking for them takes milliseconds): those with one number of
     threads for the process, and those with one for each thread, as MKL and what is built upon OpenMP."""
-    found = ThreadpoolController().select(user_api="blas").lib_controllers
-    own = [lib.internal_api == "mkl" or getattr(lib, "threading_layer", None) == "openmp" for lib in found]
-    return (
-        tuple(lib for lib, is_own in zip(found, own, strict=True) if not is_own),
-        tuple(lib for lib, is_own in zip(found, own, strict=True) if is_own),
-    )
+    common, own = [], []
+    for library in ThreadpoolController().select(user_api="blas").lib_controllers:
+        local = "MKL_Set_Num_Threads_Local" in getattr(library, "check_symbols", ())  # before 3.8 threadpoolctl set all
+        (own if local or getattr(library, "threading_layer", None) == "openmp" else common).append(library)
+    return tuple(common), tuple(own)
 
 
 @contextmanager
