@@ -48,6 +48,7 @@ threads = ThreadPoolExecutor(2)
 CASES = {
     "kernels.gram": "kernels.gram(wide, kernel=kernels.Laplacian(0.01), **one)",
     "kernels.FeatureMap.transform": "landmarks.transform(big[:100_000], **one)",
+    "kernels.FeatureMap.transform by threads": "landmarks.transform(big[:100_000], n_threads=2)",
     "ridge.fit": "ridge.fit(many, y_many * 1.0, 1e-3, RBF, **one)",
     "ridge.at": "ridge.at(long_path, **one)",
     "ridge.certificate": "ridge.certificate(big[:n], big[:n, 0], 1.0, RBF, alpha=np.zeros(n), **one)",
@@ -111,6 +112,19 @@ def test_every_long_function_has_a_case():
     assert covered | set(ELSEWHERE) == set(LONG)
     for file in set(ELSEWHERE.values()):
         assert re.search("SIGINT|seconds_to_stop", (HERE / file).read_text(encoding="utf-8"))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="SIGINT is not sent to one process there")
+def test_what_hears_no_signal_is_measured():
+    """A function of C's that computes on: its seconds count, on whichever clock."""
+    deaf = "pbkdf2_hmac('sha256', b'a', b'b', n)"
+    half_a_second = (
+        "clock = time.process_time(); pbkdf2_hmac('sha256', b'a', b'b', 10**5); "
+        "n = int(6e4 / (time.process_time() - clock))"
+    )
+    prepare = "import time\nfrom hashlib import pbkdf2_hmac\n"
+    told = seconds_of_all(prepare, {"deaf": (half_a_second, deaf)}, 0.1, of_cores=True)
+    assert 0.2 < told["deaf"] < 3
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="SIGINT is not sent to one process there")
