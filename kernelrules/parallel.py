@@ -47,14 +47,14 @@ _BEAT = 0.2  # seconds between two looks at whether a callback wants an end, or 
 _in_forked_child = False
 
 _blas_lock = threading.Lock()
-_blas_held: list[Any] = []  # by those inside of blas_threads; the last one out gives BLAS its threads back
 
 
 def _after_fork() -> None:
     global _in_forked_child, _blas_lock
     _in_forked_child = True
     _blas_lock = threading.Lock()  # a thread that is not here any more may have had it
-    _blas_held.clear()
+    _of_process.held.clear()
+    _here.limits = _Limits()
 
 
 if hasattr(os, "register_at_fork"):
@@ -84,15 +84,15 @@ def n_threads_or_default(n_threads: Any = None) -> int:
     else:
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         wanted = min(cores, machine.openmp_threads())
-    return 1 if _in_forked_child else min(wanted, 1024)
+    return 1 if _in_forked_child else min(wanted, machine.MOST_THREADS)
 
 
-def enough_threads(n_threads: int, nanoseconds: float) -> int:
-    """At most the threads that pay for about so much work.
+def enough_threads(n_threads: int, nanoseconds: float, *, of_python: bool = False) -> int:
+    """At most the threads that pay for about so much work: OpenMP's, or Python's, which take longer to start.
 
     Starting a team costs microseconds on an idle machine, and milliseconds where its threads wait for a busy core.
     """
-    return max(1, min(n_threads, int(nanoseconds / 50_000)))
+    return max(1, min(n_threads, int(nanoseconds / (2_000_000 if of_python else 50_000))))
 
 
 class WorkerDied(RuntimeError):
@@ -101,6 +101,8 @@ class WorkerDied(RuntimeError):
 
 def require_executor(executor: Any) -> None:
     """Refuse what cannot be given tasks."""
+    if callable(getattr(executor, "get_executor", None)):  # its submit() gives no concurrent.futures.Future
+        raise TypeError(f"executor is a client of dask's: pass client.get_executor(), got {executor!r}")
     if executor is not None and not callable(getattr(executor, "submit", None)):
         raise TypeError(f"executor must be a concurrent.futures.Executor, got {executor!r}")
 
@@ -317,28 +319,86 @@ def aside(function: Callable[..., Any], *arguments: Any, tick: Any = None) -> An
 # ---- BLAS held to one thread, and threads of our own around it ----------------------------------------------------
 
 
+class _Limits:
+    """Numbers of threads that are wanted of some libraries at once: the smallest counts, and the last one out gives
+    them back what they had."""
+
+    def __init__(self) -> None:
+        self.held: list[int] = []
+        self.before: list[int] = []
+
+    def take(self, libraries: Sequence[Any], n_threads: int) -> None:
+        """One more."""
+        if not self.held:
+            self.before = [library.num_threads for library in libraries]
+        if not self.held or n_threads < min(self.held):
+            _set_threads(libraries, [n_threads] * len(libraries))
+        self.held.append(n_threads)
+
+    def give_back(self, libraries: Sequence[Any], n_threads: int) -> None:
+        """One less; a process that was forked inside holds none."""
+        if n_threads not in self.held:
+            return
+        self.held.remove(n_threads)
+        if not self.held:
+            _set_threads(libraries, self.before)
+        elif n_threads < min(self.held):
+            _set_threads(libraries, [min(self.held)] * len(libraries))
+
+
+_of_process = _Limits()
+_here = threading.local()  # .limits: of libraries that keep a number for each thread
+
+
+def _set_threads(libraries: Sequence[Any], numbers: Sequence[int]) -> None:
+    """Of each library. Since threadpoolctl 3.8 OpenBLAS hears one thread of a process only, the first that ever set a
+    number and did not hand it on: whoever has our lock is heard, and hands it on."""
+    for library, number in zip(libraries, numbers, strict=True):
+        if library.num_threads == number:
+            continue
+        hand_on = getattr(library, "clear_controlling_thread", None)
+        if hand_on is not None:
+            hand_on(force=True)
+        library.set_num_threads(number)
+        if hand_on is not None:
+            hand_on(force=True)
+
+
 @functools.cache
-def _blas_libraries() -> ThreadpoolController:
-    """NumPy's and SciPy's, which are loaded by now: looking for them takes milliseconds."""
-    return ThreadpoolController().select(user_api="blas")
+def _blas_libraries() -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """NumPy's and SciPy's, which are loaded by now (looking for them takes milliseconds): those with one number of
+    threads for the process, and those with one for each thread, as MKL and what is built upon OpenMP."""
+    common, own = [], []
+    for library in ThreadpoolController().select(user_api="blas").lib_controllers:
+        local = "MKL_Set_Num_Threads_Local" in getattr(library, "check_symbols", ())  # before 3.8 threadpoolctl set all
+        (own if local or getattr(library, "threading_layer", None) == "openmp" else common).append(library)
+    return tuple(common), tuple(own)
 
 
 @contextmanager
 def blas_threads(n_threads: int) -> Iterator[None]:
-    """BLAS on that many threads inside; on one, its sums do not depend on how many cores there are.
+    """BLAS on at most that many threads inside; on one, its sums do not depend on how many cores there are.
 
-    The limit is the process's. Where several threads are inside, that of the first one counts, until the last has left.
+    Of most libraries the limit is the process's: where several are inside, here or in other threads, the smallest one
+    counts until it is left.
     """
+    common, own = _blas_libraries()
+    if not hasattr(_here, "limits"):
+        _here.limits = _Limits()
     with _blas_lock:
-        _blas_held.append(None if _blas_held else _blas_libraries().limit(limits=n_threads))
+        _of_process.take(common, n_threads)
+        _here.limits.take(own, n_threads)
     try:
         yield
     finally:
         with _blas_lock:
-            if len(_blas_held) > 1:
-                _blas_held.pop()
-            elif _blas_held:  # a process that was forked inside of it holds nothing
-                _blas_held.pop().restore_original_limits()
+            _here.limits.give_back(own, n_threads)
+            _of_process.give_back(common, n_threads)
+
+
+def _one_blas_thread_here() -> None:
+    """In a thread of `in_threads`, which ends with its limit."""
+    _set_threads(_blas_libraries()[1], [1] * len(_blas_libraries()[1]))
 
 
 def in_threads(
@@ -375,7 +435,7 @@ def in_threads(
                 air()
             yield result
         return
-    with ThreadPoolExecutor(n_threads) as pool:
+    with ThreadPoolExecutor(n_threads, initializer=_one_blas_thread_here) as pool:
         waiting: list[Any] = []
         try:
             for task in tasks:

@@ -55,6 +55,10 @@ def machines():
         "sparse": svm.svc(sparse.csr_array(X), two),
         "float32": svm.svc(X.astype(np.float32), two),
         "hard": svm.svc([[0.0, 0, 0], [1.0, 1, 1]], [0, 1], C=np.inf, kernel=kernels.Linear()),
+        "powers": svm.svr(X, y, kernel=kernels.Polynomial(2)),
+        "powers of three": svm.svc(X, three, kernel=kernels.Polynomial(3)),
+        "powers in float32": svm.svc(X.astype(np.float32), two, kernel=kernels.Polynomial(3)),
+        "powers, one class": svm.one_class(X, kernel=kernels.Polynomial(2)),
     }
 
 
@@ -64,6 +68,7 @@ def calibrated():
     return {
         "platt": svm.calibrate(svm.svc(X, two), X, two),
         "isotonic": svm.calibrate(svm.svc(X, three), X, three, method="isotonic"),
+        "powers": svm.calibrate(svm.svc(X, two, kernel=kernels.Polynomial(2)), X, two),
     }
 
 
@@ -79,6 +84,9 @@ def ridges():
         "matrix": ridge.fit(X[:3] @ X[:3].T, y[:3], 0.1, kernel=kernels.Precomputed()),
         "float32": ridge.fit(X.astype(np.float32), y, 0.1),
         "path": ridge.at(ridge.path(X, y, [0.1, 1.0])),
+        "powers": ridge.fit(X, y, 0.1, kernel=kernels.Polynomial(2), form="kernel"),
+        "monomials": ridge.fit(X, y, 0.1, kernel=kernels.Polynomial(3), form="features", intercept=True),
+        "powers in float32": ridge.fit(X.astype(np.float32), y, 0.1, kernel=kernels.Polynomial(3), form="dual"),
     }
 
 
@@ -99,6 +107,24 @@ def erms():
         "three": erm.fit(X, three, 0.1, loss="squared_hinge", intercept=True),
         "linear": erm.fit(X, two, 0.1, kernel=kernels.Linear()),
         "sparse": erm.fit(sparse.csr_array(X), two, 0.1),
+        "powers": erm.fit(X, two, 0.1, kernel=kernels.Polynomial(3)),
+        "monomials": erm.fit(np.tile(X, (3, 1)), np.tile(three, 3), 0.1, kernel=kernels.Polynomial(2)),
+        "powers in float32": erm.fit(X.astype(np.float32), two, 0.1, kernel=kernels.Polynomial(3)),
+    }
+
+
+@_quiet
+def maps():
+    X, *_ = _data()
+    return {
+        "identity": kernels.feature_map(kernels.Linear(), WIDTH),
+        "monomials": kernels.feature_map(kernels.Polynomial(3), WIDTH),
+        "without constant": kernels.feature_map(kernels.Polynomial(2, 1.0, 0.0), WIDTH),
+        "landmarks": kernels.nystroem(X, kernels.RBF(0.5), 5, rng=0),
+        "landmarks of powers": kernels.nystroem(X, kernels.Polynomial(3), 5, rng=0),
+        "landmarks of a matrix": kernels.nystroem(X[:3] @ X[:3].T, kernels.Precomputed(), 3, rng=0),
+        "sparse landmarks": kernels.nystroem(sparse.csr_array(X), kernels.Laplacian(0.5), 5, rng=0),
+        "waves": kernels.random_fourier(kernels.RBF(0.5), WIDTH, 7, rng=0),
     }
 
 
@@ -147,7 +173,7 @@ def trees_and_lists():
 
 
 def _of_another_kind(draw, case):
-    everything = [machines, calibrated, ridges, erms, grown, lists]
+    everything = [machines, calibrated, ridges, erms, maps, grown, lists]
     return pick(draw, hostile_scalar, lambda draw, case: next(iter(pick(draw, *everything)().values())))(draw, case)
 
 
@@ -386,7 +412,8 @@ TABLE = {
         "X": f.X_ANY, "Z": Kind(_other_rows, f.X_ANY.bad), "kernel": KERNEL,
         "out": Kind(_out, _bad_out), "dtype": f.DTYPE, **RUN,
     },
-    "kernels.nystroem": {"X": f.X_ANY, "kernel": KERNEL, "n_components": scalar_kind(1, 2, 100), "rng": f.RNG},
+    "kernels.nystroem": {"X": f.X_ANY, "kernel": KERNEL, "n_components": scalar_kind(1, 2, 100), "rng": f.RNG, **RUN},
+    "kernels.FeatureMap.transform": {"self": Kind(f.model_kind(maps).good, f.model_kind(maps).good), "X": NEW, **RUN},
     "kernels.random_fourier": {"kernel": KERNEL, "n_features": COUNT, "n_components": COUNT, "rng": f.RNG},
     "bounds.covering": dict.fromkeys(("a", "b", "epsilon", "n"), POSITIVE),
     "bounds.margin_bound": {

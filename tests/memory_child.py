@@ -8,15 +8,17 @@ memory ends.
 
 import ctypes
 import gc
+import io
 import resource
 import sys
 import warnings
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 from scipy import sparse
 
-from kernelrules import bounds, cython_api, erm, export, graph, kernels, prune, ridge, rules, svm  # noqa: F401
+from kernelrules import bounds, cython_api, erm, export, graph, kernels, load, prune, ridge, rules, save, svm  # noqa: F401
 from kernelrules import tree as trees
 
 rng = np.random.default_rng(0)
@@ -36,6 +38,32 @@ words = np.column_stack([np.array(["a", "b", "c"], dtype=object)[three], X[:, :2
 grown, model, near = trees.grow(X, three), svm.svc(X, three), graph.knn_graph(X, 3)
 listed, fitted = rules.extract(grown), ridge.fit(X, y, 0.1)
 text = export.to_json(grown)
+summed = rules.additive(X, two, max_depth=1, n_lams=3, folds=None, rng=0)
+
+
+class Enough(Exception):
+    """What a callback raises."""
+
+
+def stopped(call):
+    """Ended by its callback, at the first time that it is told anything."""
+
+    def enough(_):
+        raise Enough
+
+    try:
+        call(callback=enough)
+    except Enough:
+        return
+    raise AssertionError("the callback was not heard")
+
+
+def saved_and_loaded(result):
+    """By a file in memory."""
+    file = io.BytesIO()
+    save(result, file)
+    return load(io.BytesIO(file.getvalue()))
+
 
 FAMILIES = {
     "gram": lambda: (kernels.gram(X), kernels.gram(thin)),
@@ -56,10 +84,21 @@ FAMILIES = {
     "extract": lambda: rules.predict(rules.extract(grown), X),
     "export": lambda: export.from_json(text),
     "refused": lambda: refused(),
+    "additive": lambda: rules.additive(X, two, max_depth=1, n_lams=3, folds=None, rng=0),
+    "additive use": lambda: rules.decision(summed, X),
+    "ridge path": lambda: ridge.path(X, y, [0.1, 1.0]),
+    "save and load": lambda: [saved_and_loaded(result) for result in (grown, model, listed, fitted, summed)],
+    "stopped svc": lambda: stopped(lambda **told: svm.svc(X, three, **told)),
+    "stopped tree": lambda: stopped(lambda **told: trees.grow(X, three, **told)),
+    "stopped ridge": lambda: stopped(lambda **told: ridge.fit(X, y, 0.1, **told)),
+    "stopped additive": lambda: stopped(lambda **told: rules.additive(X, two, max_depth=1, n_lams=3, rng=0, **told)),
 }
 
 
-FITS = ("gram", "svc", "ridge", "erm", "graph fit", "tree", "tree with holes", "induce")
+FITS = (
+    "gram", "maps", "svc", "ridge", "ridge path", "erm", "graph fit", "tree", "tree with holes", "induce",
+    "stopped tree",
+)  # fmt: skip
 
 
 def refused():
@@ -143,6 +182,11 @@ def faulted_calls():
         "tree of targets": lambda: trees.grow(holes_of, y_of, criterion="squared_error", max_depth=4),
         "tree of medians": lambda: trees.grow(holes_of, y_of, criterion="absolute_error", max_depth=3),
         "subtrees": lambda: trees.grow(more, two_more, max_depth=4, n_threads=2),
+        "additive": lambda: rules.additive(many, two_of, max_depth=2, trees=2, n_lams=3, folds=None, rng=0),
+        "additive use": lambda: rules.decision(replace(summed), X),  # a new one: it keeps its tests
+        "ridge path": lambda: ridge.path(X, y, [0.1, 1.0]),
+        "stopped svc": lambda: stopped(lambda **told: svm.svc(X, three, **told)),
+        "stopped tree": lambda: stopped(lambda **told: trees.grow(holes_of, two_of, **told)),
     }
     return calls
 

@@ -456,3 +456,10 @@ def test_folds_may_be_those_of_scikit_learn():
 def test_folds_that_are_no_partition_are_refused(cv):
     with pytest.raises(ValueError, match=r"^cv must hold every row out once"):
         PrunedTreeClassifier(cv=cv).fit(X, y)
+
+
+@pytest.mark.parametrize("wrong", [range(50, 200), range(-5, 50), [0.5, 1.5], np.ones(400, dtype=bool)])
+def test_folds_of_rows_that_are_not_there_are_refused(wrong):
+    for cv in ([(range(50), wrong)], [(wrong, range(50))]):
+        with pytest.raises(ValueError, match=r"^cv must give rows 0 to 149 of X"):
+            PrunedTreeClassifier(cv=cv).fit(X, y)

@@ -452,7 +452,7 @@ def test_a_forked_child_does_not_wait_for_blas():
                 signal.alarm(20)  # ends it, should it wait
                 try:
                     with parallel.blas_threads(1):
-                        alone = len(parallel._blas_held) == 1
+                        alone = len(parallel._of_process.held) == 1
                     held.__exit__(None, None, None)
                     os._exit(0 if alone else 2)
                 finally:

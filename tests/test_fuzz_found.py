@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from kernelrules import bounds, check, export, graph, kernels, prune, ridge, svm
+from kernelrules import bounds, check, erm, export, graph, kernels, prune, ridge, svm
 from kernelrules import tree as trees
 
 X = np.random.default_rng(0).normal(size=(12, 3)).round(2)
@@ -103,6 +103,54 @@ def test_products_that_overflow_are_refused():
     given = ridge.fit(np.eye(3), [1e3, 1e3, 1e3], 0.1, kernels.Precomputed())
     with pytest.raises(ValueError, match="kernel values"):
         ridge.predict(given, far)
+
+
+P2, P3 = kernels.Polynomial(2), kernels.Polynomial(3)
+SINGLE = X.astype(np.float32)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: (svm.predict, svm.svr(X, X[:, 0], kernel=P2)),
+        lambda: (svm.predict, svm.svr(SINGLE, X[:, 0], kernel=P3)),
+        lambda: (svm.predict, svm.svc(X, TWO, kernel=P2)),
+        lambda: (svm.decision, svm.one_class(X, kernel=P2)),
+        lambda: (svm.predict_proba, svm.calibrate(svm.svc(X, TWO, kernel=P2), X, TWO)),
+        lambda: (ridge.predict, ridge.fit(X, X[:, 0], 0.1, P2, form="kernel")),
+        lambda: (ridge.predict, ridge.fit(X, X[:, 0], 0.1, P2, form="features")),
+        lambda: (ridge.posterior, ridge.fit(X, X[:, 0], 0.1, P2, form="kernel")),
+        lambda: (ridge.posterior, ridge.fit(X, X[:, 0], 0.1, P2, form="features")),
+        lambda: (ridge.predict, ridge.fit_blocks([(X, X[:, 0])], 0.1, kernels.feature_map(P2, 3))),
+        lambda: (ridge.predict, ridge.fit_blocks([(X, X[:, 0])], 0.1, kernels.nystroem(X, P2, 5, rng=0))),
+        lambda: (erm.decision, erm.fit(X, TWO, 0.1, P2)),
+        lambda: (erm.predict, erm.fit(X, TWO, 0.1, P2)),
+        lambda: (erm.predict_proba, erm.fit(np.tile(X, (2, 1)), np.tile(TWO, 2), 0.1, P2)),
+        lambda: (kernels.FeatureMap.transform, kernels.feature_map(P2, 3)),
+        lambda: (kernels.FeatureMap.transform, kernels.feature_map(kernels.Polynomial(2, 1.0, 0.0), 3)),
+        lambda: (kernels.FeatureMap.transform, kernels.nystroem(X, P3, 5, rng=0)),
+    ],
+)
+def test_powers_that_overflow_are_refused(make):
+    """They were infinite, and differences of them NaN."""
+    call, model = make()
+    far = np.array([[0.5, 0.0, 1.0], [1e160, 0.0, 1.0]])
+    with np.errstate(all="raise"), pytest.raises(ValueError, match="overflow"):
+        call(model, far)
+    found = call(model, np.array([[1e30, 0.0, 1.0]]))
+    assert np.isfinite(found.mean if call is ridge.posterior else found).all()
+
+
+def test_powers_that_overflow_float32_are_refused():
+    far = np.array([[1e20, 0.0, 1.0]], dtype=np.float32)
+    for call in (
+        lambda: svm.predict(svm.svr(SINGLE, X[:, 0], kernel=P3), far),
+        lambda: erm.decision(erm.fit(SINGLE[:4], TWO[:4], 0.1, P3), far),
+        lambda: kernels.feature_map(P3, 3).transform(far),
+        lambda: kernels.nystroem(SINGLE, P3, 5, rng=0).transform(far),
+    ):
+        with pytest.raises(ValueError, match="overflow"):
+            call()
 
 
 @pytest.mark.parametrize("indent", [-1, 2**70, 0.5, np.array([1.0, 2.0]), "  "])

@@ -19,6 +19,8 @@ HERE = Path(__file__).parent
 BYTES_A_CALL = 200
 FAILURES = 2000 if os.environ.get("KERNELRULES_FUZZ") else 25  # of each call; the number of its allocations is about 50
 
+ANOTHER_WAY = {"additive"}  # without the matrix of its working set it goes through the columns
+
 pytestmark = [
     pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs glibc's malloc and /proc"),
     pytest.mark.skipif("asan" in os.environ.get("LD_PRELOAD", ""), reason="AddressSanitizer has a malloc of its own"),
@@ -54,7 +56,9 @@ def test_memory_that_ends_is_an_error(tmp_path):
     assert len(lines) > 25
     for name, n_asked, came in lines:
         assert int(n_asked) > 0, f"{name} asks for no memory"
-        assert set(ast.literal_eval(came)) == {"MemoryError"}, f"{name}: {came}"
+        came = set(ast.literal_eval(came))
+        assert "MemoryError" in came, f"{name}: {came}"
+        assert came <= {"MemoryError"} | ({"no error"} if name in ANOTHER_WAY else set()), f"{name}: {came}"
 
 
 def test_a_full_address_space_is_an_error():

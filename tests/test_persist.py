@@ -239,8 +239,10 @@ def test_paths_of_all_kinds(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b.npz", "ç" * 100]
     with pytest.raises(FileNotFoundError):
         kernelrules.load(tmp_path / "none")
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(FileNotFoundError) as caught:
         kernelrules.save(model, tmp_path / "none" / "a")
+    assert caught.value.filename == str(tmp_path / "none" / "a")
+    assert "kernelrules-" not in str(caught.value)
     for use in (kernelrules.load, lambda folder: kernelrules.save(model, folder)):
         with pytest.raises(OSError, match=r"directory|denied"):
             use(tmp_path)

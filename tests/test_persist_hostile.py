@@ -152,8 +152,23 @@ def test_no_memory_by_what_is_claimed():
             forged["content"]["fields"]["dual_coef"]["array"] = kind
             refused(put_together(forged, members))
         assert tracemalloc.get_traced_memory()[1] < 10_000_000
+        for part, n in (([], 200_000), ({}, 200_000), ({"": 0}, 90_000), ([[0]], 100_000), ("ab", 120_000)):
+            forged = put_together({**header, "content": [part] * n}, members)
+            tracemalloc.reset_peak()
+            before = tracemalloc.get_traced_memory()[0]
+            refused(forged)
+            assert tracemalloc.get_traced_memory()[1] - before < 40 * len(forged), part
     finally:
         tracemalloc.stop()
+
+
+def test_a_header_larger_than_memory(monkeypatch):
+    """As Python's objects, which take more than JSON: it is refused before it is read."""
+    header, members = taken_apart(saved(example("svc")[0]))
+    forged = put_together({**header, "content": [[]] * 10**6}, members)
+    monkeypatch.setattr("kernelrules.check.free_memory", lambda: 10**8)
+    monkeypatch.setattr("json.loads", lambda *_, **__: pytest.fail("it was read"))
+    refused(forged, "its header takes .* memory are free")
 
 
 def test_larger_than_memory(monkeypatch):
@@ -337,6 +352,8 @@ def put(place, value):
 
 
 FORGED = [
+    ("nystroem", {name: lambda a: a[:0] for name in ("landmarks", "indices", "whitening")}, "there are no landmarks"),
+    ("nystroem precomputed", {"whitening": lambda a: a[:, :0]}, "there are no landmarks"),
     ("svc", {"support": put(0, 60)}, "support must be at least 0 and less than 60"),
     ("svc", {"support": put(0, -1)}, "support must be at least 0"),
     ("svc", {"dual_coef": lambda a: a[:, :-1]}, "shape"),

@@ -26,6 +26,10 @@ class Made:
         return svm.svc(X, Y > 0)
 
     @staticmethod
+    def map():
+        return kernels.nystroem(X, RBF, 50, rng=0)
+
+    @staticmethod
     def calibrated():
         return svm.calibrate(Made.svc(), X, Y > 0)
 
@@ -61,6 +65,8 @@ class Made:
 # Each function as it is called by hand; `told` is what the test adds.
 LONG = {
     "kernels.gram": lambda **told: kernels.gram(X, **told),
+    "kernels.nystroem": lambda **told: kernels.nystroem(X, RBF, 50, rng=0, **told),
+    "kernels.FeatureMap.transform": lambda **told: Made.map().transform(X, **told),
     "ridge.fit": lambda **told: ridge.fit(X, TARGETS, 0.1, RBF, **told),
     "ridge.path": lambda **told: ridge.path(X, TARGETS, [0.1, 1.0], RBF, **told),
     "ridge.at": lambda **told: ridge.at(Made.path(), **told),
@@ -105,11 +111,10 @@ LONG = {
 }
 # Linear or nearly so in nodes, rules or numbers that they are given, or a handful of products: never long.
 SHORT = {
-    "kernels.diagonal", "kernels.feature_map", "kernels.nystroem", "kernels.random_fourier", "svm.margin",
-    "graph.laplacian", "tree.importance", "prune.chi2", "prune.cost_complexity", "prune.cost_complexity_path",
-    "prune.mdl", "prune.pessimistic", "prune.snip", "prune.to_size", "rules.decision_list", "rules.extract",
-    "bounds.covering", "bounds.margin_bound", "bounds.of_tree", "bounds.rademacher", "bounds.tree",
-    "bounds.tree_labelings",
+    "kernels.diagonal", "kernels.feature_map", "kernels.random_fourier", "svm.margin", "graph.laplacian",
+    "tree.importance", "prune.chi2", "prune.cost_complexity", "prune.cost_complexity_path", "prune.mdl",
+    "prune.pessimistic", "prune.snip", "prune.to_size", "rules.decision_list", "rules.extract", "bounds.covering",
+    "bounds.margin_bound", "bounds.of_tree", "bounds.rademacher", "bounds.tree", "bounds.tree_labelings",
 }  # fmt: skip
 MANY_FITS = {"svm.svc", "svm.path", "svm.tune", "erm.fit", "prune.cross_validate", "ridge.fit_blocks"}
 FAMILIES = ("kernels", "ridge", "svm", "erm", "graph", "tree", "prune", "rules", "bounds")
@@ -121,6 +126,7 @@ def public_functions():
         for name in module.__all__:
             if inspect.isfunction(getattr(module, name)):
                 yield f"{family}.{name}", getattr(module, name)
+    yield "kernels.FeatureMap.transform", kernels.FeatureMap.transform
 
 
 def test_the_table_is_complete():
@@ -226,6 +232,6 @@ def test_a_name_is_told_for_every_computation():
     """Decorated functions keep their names, signatures, docstrings, and their place for doctest."""
     for name, function in public_functions():
         if name in LONG:
-            assert function.__name__ == name.split(".")[1]
+            assert function.__name__ == name.split(".")[-1]
             assert function.__globals__["__name__"] == function.__module__
             assert ">>>" in function.__doc__

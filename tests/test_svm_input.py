@@ -10,7 +10,7 @@ from _refused import refused
 from oracles import svm as oracle
 from scipy import sparse
 
-from kernelrules import kernels, svm
+from kernelrules import kernels, parallel, svm
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(12, 3))
@@ -262,6 +262,24 @@ def test_an_executor_must_be_one():
     for bad in (2, "threads"):
         with refused("executor"):
             svm.svc(X, Y3, executor=bad)
+
+
+def test_a_client_of_dask_is_told_from_its_executor():
+    """Both have submit(); nothing is given to the client's."""
+
+    class Client:
+        def get_executor(self):
+            raise AssertionError
+
+        submit = get_executor
+
+    for call in (
+        lambda: svm.svc(X, Y3, executor=Client()),
+        lambda: parallel.run(pow, [(2, 3)], Client()),
+        lambda: list(parallel.stream(pow, [(2, 3)], Client())),
+    ):
+        with pytest.raises(TypeError, match=r"pass client\.get_executor\(\)"):
+            call()
 
 
 # ---- weights ------------------------------------------------------------------------------------------------------

@@ -18,9 +18,12 @@ from libc.stdlib cimport calloc, free, qsort
 from libc.string cimport memcpy
 
 from kernelrules.core.descent cimport Descent
+from kernelrules.core.status cimport NO_MEMORY
 from kernelrules.core.terms cimport Term
 
 import numpy as np
+
+from kernelrules.core.status import raise_for_status
 
 cdef enum:
     SQUARED = 0
@@ -83,7 +86,7 @@ cdef class Solver(Descent):
         self.loss = LOGISTIC if logistic else SQUARED
         self.memory = <double *> calloc(11 * n, sizeof(double))
         if self.memory == NULL:
-            raise MemoryError
+            raise_for_status(NO_MEMORY)
         self.w, self.y, self.f = self.memory, self.memory + n, self.memory + 2 * n
         self.base, self.r, self.s = self.memory + 3 * n, self.memory + 4 * n, self.memory + 5 * n
         self.s_before, self.u = self.memory + 6 * n, self.memory + 7 * n

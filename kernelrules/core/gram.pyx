@@ -18,7 +18,7 @@ from libc.stdint cimport uintptr_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
 
-from kernelrules.core.machine cimport simd_level
+from kernelrules.core.machine cimport MOST_THREADS, simd_level
 from kernelrules.core.simd cimport (
     KR_FINISH_DISTANCE, KR_FINISH_EXP, KR_FINISH_LINEAR, KR_FINISH_POLYNOMIAL, KR_FINISH_RBF, KR_FINISH_SIGMOID,
     KR_SUM_ADD, KR_SUM_LOWER, KR_SUM_MAGNITUDES, KR_SUM_PRODUCTS, KR_SUM_SQUARES, finish_row, kr_finish, pack, pick,
@@ -150,6 +150,7 @@ cdef int prepare(const Plan *plan, Operand *operand, int n_threads, real_t *exam
     """The operand's slivers, where they are small, and norms, where they are needed. `example` only names the type."""
     cdef Py_ssize_t n_slivers = (operand.n + plan.sliver - 1) // plan.sliver, s
     cdef Py_ssize_t rows_kept = KEPT_BYTES // <Py_ssize_t> sizeof(real_t) // plan.n_features
+    cdef int team = <int> min(<Py_ssize_t> n_threads, n_slivers)
     if n_slivers * plan.sliver <= rows_kept:
         operand.slivers = malloc(n_slivers * plan.sliver * plan.n_features * sizeof(real_t))
         if operand.slivers == NULL:
@@ -159,7 +160,7 @@ cdef int prepare(const Plan *plan, Operand *operand, int n_threads, real_t *exam
         if operand.norms == NULL:
             return NO_MEMORY
     if operand.slivers != NULL or operand.norms != NULL:
-        for s in prange(n_slivers, num_threads=n_threads, schedule="static"):
+        for s in prange(n_slivers, num_threads=team, schedule="static"):
             prepare_sliver(plan, operand, s, example)
     return OK
 
@@ -496,7 +497,8 @@ cdef int fill_gram(const real_t *x, Py_ssize_t n_x, Py_ssize_t stride_x, const r
                    Py_ssize_t stride_out, int n_threads) noexcept nogil:
     """The whole matrix in one go, for callers without Python."""
     cdef Plan plan
-    cdef int status = plan_gram(&plan, x, n_x, stride_x, z, n_z, stride_z, n_features, kernel, simd_level(), n_threads)
+    cdef int status = plan_gram(&plan, x, n_x, stride_x, z, n_z, stride_z, n_features, kernel, simd_level(),
+                                min(n_threads, <int> MOST_THREADS))
     if status == OK:
         status = run_tiles(&plan, 0, plan.n_tiles, out, stride_out)
     free_plan(&plan)

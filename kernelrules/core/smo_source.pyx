@@ -8,7 +8,7 @@ from libc.math cimport fabs, isfinite
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
-from kernelrules.core.machine cimport simd_level
+from kernelrules.core.machine cimport MOST_THREADS, simd_level
 from kernelrules.core.rows cimport CACHED, Segment, Store, add_change, free_slots, make_slots
 from kernelrules.core.simd cimport pick
 from kernelrules.core.status cimport BAD_ARGUMENT, MAX_ITER, NO_MEMORY, OK, STALLED, STOPPED
@@ -166,8 +166,10 @@ cdef int solve_source(const kr_row_source *source, const kr_smo_problem *problem
     memset(&store, 0, sizeof(Store))
     memset(&work, 0, sizeof(Work))
     memset(report, 0, sizeof(kr_smo_report))
-    n, cache = problem.n_points, options.cache_bytes if options.cache_bytes > 0 else CACHE
-    store.kind, store.n, store.n_threads = CACHED, n, options.n_threads
+    n, cache = problem.n_points, CACHE
+    if options.cache_bytes > 0:
+        cache = <Py_ssize_t> min(options.cache_bytes, (<size_t> -1) >> 1)
+    store.kind, store.n, store.n_threads = CACHED, n, min(options.n_threads, <int> MOST_THREADS)
     store.simd, store.diagonal, store.source = pick(simd_level(), &example), problem.diagonal, source
     dual.n, dual.segments, dual.kink = problem.n_variables, segments, problem.kink
     dual.max_steps = options.max_steps if options.max_steps > 0 else max(<Py_ssize_t> 10000000, 100 * n)

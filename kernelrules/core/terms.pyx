@@ -11,7 +11,11 @@ from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy
 
+from kernelrules.core.status cimport NO_MEMORY
+
 import numpy as np
+
+from kernelrules.core.status import raise_for_status
 
 
 cdef double sum_over(const double *x, const int32_t *rows, Py_ssize_t m) noexcept nogil:
@@ -62,7 +66,7 @@ cdef class Terms:
         self.keys = <uint64_t *> malloc(n * sizeof(uint64_t))
         self.mark = <char *> calloc(n, 1)
         if self.keys == NULL or self.mark == NULL:
-            raise MemoryError
+            raise_for_status(NO_MEMORY)
         for i in range(n):
             self.keys[i] = keys[i]
             self.all_keys += keys[i]
@@ -92,15 +96,15 @@ cdef class Terms:
             most = 2 * (self.n_terms + n_terms) + 64
             block = realloc(self.terms, most * sizeof(Term))
             if block == NULL:
-                raise MemoryError
+                raise_for_status(NO_MEMORY)
             self.terms = <Term *> block
             block = realloc(self.working, most * sizeof(Py_ssize_t))
             if block == NULL:
-                raise MemoryError
+                raise_for_status(NO_MEMORY)
             self.working = <Py_ssize_t *> block
             numbers = <double *> calloc(7 * most, sizeof(double))
             if numbers == NULL:
-                raise MemoryError
+                raise_for_status(NO_MEMORY)
             for k in range(7):
                 if self.n_terms:
                     memcpy(numbers + k * most, self.beta + k * self.room, self.n_terms * sizeof(double))
@@ -113,7 +117,7 @@ cdef class Terms:
             most = 2 * (self.n_index + n_index)
             block = realloc(self.index, most * sizeof(int32_t))
             if block == NULL:
-                raise MemoryError
+                raise_for_status(NO_MEMORY)
             self.index = <int32_t *> block
             self.index_room = most
         return 0
@@ -194,7 +198,7 @@ cdef class Terms:
         term.start, term.size, term.sign = 0, self.n, 1.0
         term.value = <double *> malloc(self.n * sizeof(double))
         if term.value == NULL:
-            raise MemoryError
+            raise_for_status(NO_MEMORY)
         memcpy(term.value, &values[0], self.n * sizeof(double))
         self.append(term)
 

@@ -15,7 +15,7 @@ from libc.string cimport memset
 from kernelrules.core.criteria cimport (
     ENTROPY, GINI, MISCLASSIFICATION, OWN, POISSON, SQUARED, Criterion, gain_of,
 )
-from kernelrules.core.machine cimport simd_level
+from kernelrules.core.machine cimport MOST_THREADS, simd_level
 from kernelrules.core.presort cimport DIFFERS, Arena, Table, key_of, key_t, sort_entries
 from kernelrules.core.scan cimport (
     NO_CUT, Found, Rules, Scratch, View, add_entries, free_scratch, halfway, new_scratch, scan_column,
@@ -26,7 +26,7 @@ from kernelrules.core.types cimport real_t
 
 cdef int order_rows(const real_t *x, Py_ssize_t n, Py_ssize_t *order, Py_ssize_t *n_known) noexcept nogil:
     """Rows by ascending value, missing ones last."""
-    if (x == NULL and n) or n < 0 or n >= <Py_ssize_t> 1 << 31 or order == NULL or n_known == NULL:
+    if (n and (x == NULL or order == NULL)) or n < 0 or n >= <Py_ssize_t> 1 << 31 or n_known == NULL:
         return BAD_ARGUMENT
     if real_t is float:
         return order_by_keys(x, <uint32_t> 0, n, order, n_known)
@@ -181,6 +181,7 @@ cdef int apply_source(const kr_tree *tree, const double *x, Py_ssize_t n, Py_ssi
                       int n_threads) noexcept nogil:
     """Leaves of rows."""
     cdef Py_ssize_t i, node
+    cdef int team = <int> min(<Py_ssize_t> min(n_threads, <int> MOST_THREADS), n)
     if tree == NULL or tree.n_nodes < 1 or tree.n_features < 1 or n < 0 or stride < tree.n_features or n_threads < 1:
         return BAD_ARGUMENT
     if (tree.feature == NULL or tree.threshold == NULL or tree.left == NULL or tree.right == NULL
@@ -192,7 +193,7 @@ cdef int apply_source(const kr_tree *tree, const double *x, Py_ssize_t n, Py_ssi
         if not (i < tree.left[i] < tree.n_nodes and i < tree.right[i] < tree.n_nodes
                 and 0 <= tree.feature[i] < tree.n_features):
             return BAD_ARGUMENT
-    for i in prange(n, num_threads=n_threads, schedule="static"):
+    for i in prange(n, num_threads=team, schedule="static"):
         node = 0
         while tree.left[node] >= 0:
             node = child_of(tree, node, x[i * stride + tree.feature[node]])

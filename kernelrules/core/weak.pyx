@@ -16,8 +16,11 @@ from libc.stdlib cimport calloc, free, malloc, qsort
 from libc.string cimport memcpy, memset
 
 from kernelrules.core.ranked cimport Columns, Ranked
+from kernelrules.core.status cimport NO_MEMORY
 
 import numpy as np
+
+from kernelrules.core.status import raise_for_status
 
 cdef enum:
     MOST_BINS = 256
@@ -106,7 +109,7 @@ def best_stumps(Ranked ranked, const double[::1] s, double[::1] best, int64_t[::
             most = max(most, columns.n_ranks[j])
     sums = <double *> malloc((most + 1) * sizeof(double))
     if sums == NULL:
-        raise MemoryError
+        raise_for_status(NO_MEMORY)
     try:
         for j in range(p):
             with nogil:
@@ -228,7 +231,7 @@ cdef class Room:
             self.bins = <Bin *> malloc(n * sizeof(Bin))
             self.n = n if self.bins != NULL else 0
             if self.bins == NULL:
-                raise MemoryError
+                raise_for_status(NO_MEMORY)
         return 0
 
 
@@ -256,6 +259,8 @@ cdef class Weak:
         self.codes = <uint16_t *> malloc(max(n * p, 1) * sizeof(uint16_t))
         self.bin_start = <Py_ssize_t *> calloc(p + 1, sizeof(Py_ssize_t))
         self.category = <char *> calloc(p + 1, 1)
+        if self.codes == NULL or self.bin_start == NULL or self.category == NULL:
+            raise_for_status(NO_MEMORY)
         for j in range(p):
             self.category[j] = columns.value[j] == NULL
             if self.category[j] and columns.n_ranks[j] > 65534:
@@ -269,8 +274,8 @@ cdef class Weak:
             k = max(k, columns.n_ranks[j])
         count = <int32_t *> malloc((2 * k + 2) * sizeof(int32_t))
         try:
-            if self.codes == NULL or self.bin_start == NULL or self.last_rank == NULL or count == NULL:
-                raise MemoryError
+            if self.last_rank == NULL or count == NULL:
+                raise_for_status(NO_MEMORY)
             for j in range(p):
                 with nogil:
                     self.code_column(columns, j, count, count + k + 1)
@@ -438,7 +443,7 @@ cdef class Weak:
         cdef char *flags = <char *> malloc(max_leaves * <size_t> (self.n_bins_all + 2))
         try:
             if nodes == NULL or levels == NULL or rows == NULL or flags == NULL:
-                raise MemoryError
+                raise_for_status(NO_MEMORY)
             if s.shape[0] != self.n or w.shape[0] != self.n or n_some + n_others != self.n or n_some == 0:
                 raise ValueError("the shapes of the columns, the residuals and the sample do not agree")
             room.make(max_leaves * <size_t> self.n_bins_all)

@@ -380,7 +380,7 @@ def system_of(x: Any, kernel: Any, n_threads: int, air: Callable[[], None], call
     """
     n = x.shape[0]
     if isinstance(kernel, (kernels.Linear, kernels.Polynomial)):
-        phi = _features(x, kernel)
+        phi = _features(x, kernel, n_threads)
         if phi is not None:
             check.fits_memory((2, phi.shape[1], phi.shape[1]), np.float64, "the matrix of the features and its factor")
             return Features(phi, n_threads, air)
@@ -404,7 +404,7 @@ def system_of(x: Any, kernel: Any, n_threads: int, air: Callable[[], None], call
     return system
 
 
-def _features(x: Any, kernel: Any) -> Any:
+def _features(x: Any, kernel: Any, n_threads: int) -> Any:
     """Explicit features of the points, where they are few; else None."""
     n, p = x.shape
     n_features = p if isinstance(kernel, kernels.Linear) else math.comb(p + kernel.degree, p)
@@ -412,22 +412,19 @@ def _features(x: Any, kernel: Any) -> Any:
         return None
     x = _double(x)
     check.sums_fit(x, None, 2)
-    features = explicit_features(x, kernel)
-    if isinstance(features, np.ndarray) and not np.isfinite(features).all():
-        raise ValueError("kernel values overflow float64: scale the data, or take a smaller gamma or degree")
-    return features
+    return explicit_features(x, kernel, n_threads)
 
 
 def _double(x: Any) -> Any:
     return x if x.dtype == np.float64 else x.astype(np.float64)
 
 
-def explicit_features(x: Any, kernel: Any) -> Any:
+def explicit_features(x: Any, kernel: Any, n_threads: int) -> Any:
     """φ(x) in float64: the data themselves for Linear, sparse if they are; monomials, dense, for Polynomial."""
     x = plain(_double(x))
     if isinstance(kernel, kernels.Linear):
         return x
-    return kernels.feature_map(kernel, x.shape[1]).transform(x)
+    return kernels.feature_map(kernel, x.shape[1]).transform(x, n_threads=n_threads)
 
 
 def _surely_positive(kernel: Any) -> bool:

@@ -9,10 +9,12 @@ from scipy.special import expit, log_expit, softmax
 
 from kernelrules import check, kernels, parallel
 from kernelrules.erm.systems import explicit_features
-from kernelrules.kernels.values import is_callable, product
+from kernelrules.kernels.values import finite_answers, is_callable, linear_values, product, take
 from kernelrules.results import ErmFit
 
 __all__ = ["decision", "predict", "predict_proba"]
+
+_NUMBERS = 1 << 22  # mapped features made at a time
 
 
 def _decisions(fit: Any, X: Any, n_threads: int | None, callback: Any) -> np.ndarray:
@@ -24,14 +26,27 @@ def _decisions(fit: Any, X: Any, n_threads: int | None, callback: Any) -> np.nda
     if x.shape[1] != fit.n_features:
         raise ValueError(f"X has {x.shape[1]} columns but the model was fitted to {fit.n_features}")
     if isinstance(fit.kernel, kernels.Precomputed):
-        given = x.toscipy() if isinstance(x, check.Csr) else x
-        return np.asarray(given @ fit.alpha.T) + fit.intercept
+        return finite_answers(linear_values(x, fit.alpha.T, threads, tick) + fit.intercept)
     if fit.weights is not None:
-        return np.asarray(explicit_features(x, fit.kernel) @ fit.weights.T) + fit.intercept
+        return finite_answers(_from_features(fit, x, threads, tick) + fit.intercept)
     z = check.matrix(fit.X)
     if not is_callable(fit.kernel) and x.dtype != z.dtype:
         x, z = x.astype(np.float64), z.astype(np.float64)
-    return product(x, z, fit.kernel, fit.alpha, threads, tick) + fit.intercept
+    return finite_answers(product(x, z, fit.kernel, fit.alpha, threads, tick) + fit.intercept)
+
+
+def _from_features(fit: ErmFit, x: Any, threads: int, tick: Any) -> np.ndarray:
+    """φ(x) · weights, some rows at a time."""
+    if isinstance(fit.kernel, kernels.Linear):
+        return linear_values(x.astype(np.float64), fit.weights.T, threads, tick)
+    out = np.empty((x.shape[0], len(fit.weights)))
+    step = max(64, _NUMBERS // fit.weights.shape[1])
+    for start in range(0, x.shape[0], step):
+        rows = np.arange(start, min(start + step, x.shape[0]))
+        out[rows] = linear_values(explicit_features(take(x, rows), fit.kernel, threads), fit.weights.T, threads)
+        if tick is not None:
+            tick(int(rows[-1]) + 1, x.shape[0])
+    return out
 
 
 @parallel.reports("decision")

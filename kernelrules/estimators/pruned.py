@@ -130,6 +130,9 @@ def _folds(cv: Any, X: Any, y: np.ndarray) -> Any:
     number = np.full(len(y), -1)
     for fold, (train, test) in enumerate(check_cv(cv, y, classifier=True).split(X, y)):
         train, test = (np.flatnonzero(rows) if rows.dtype == bool else rows for rows in map(np.asarray, (train, test)))
+        for rows in (train, test):
+            if len(rows) and (rows.dtype.kind not in "iu" or rows.min() < 0 or rows.max() >= len(y)):
+                raise ValueError(f"cv must give rows 0 to {len(y) - 1} of X, which split {fold} does not: {rows!r:.80}")
         if (number[test] >= 0).any() or len(np.union1d(train, test)) != len(y) or len(train) + len(test) != len(y):
             raise ValueError(f"cv must hold every row out once and train on all others, which split {fold} does not")
         number[test] = fold

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
 from typing import Any
@@ -36,7 +37,9 @@ __all__ = [
 ]
 
 
-_BLOCK = 1 << 20  # monomials made at a time
+_BLOCK = 1 << 18  # monomials made at a time, which a cache holds
+_NANOSECONDS = 5e7  # that a block of rows is to take, so that signals are answered
+_FEWEST, _MOST = 16, 8192  # rows of a block: fewer would read the whole map for nearly nothing
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,28 +62,77 @@ class FeatureMap(ABC):
     def n_components(self) -> int:
         """Columns that `transform` gives."""
 
-    def transform(self, X: Any) -> np.ndarray:
+    @parallel.reports("transform")
+    def transform(
+        self,
+        X: Any,
+        *,
+        n_threads: int | None = None,
+        callback: Callable[[parallel.Progress], Any] | None = None,
+        progress: bool = False,
+    ) -> np.ndarray:
         """Φ(X), one row for each row of X, float32 for float32 data.
 
         Parameters
         ----------
         X : array, sparse matrix or data frame, (n, n_features)
             The data.
+        n_threads : int, optional
+            Default: the cores that the process may use. The result does not depend on it.
+        callback : callable, optional
+            Told of the rows that are mapped; what it raises ends the computation.
+        progress : bool
+            Whether to show a bar, by tqdm.
 
         Returns
         -------
         ndarray (n, n_components)
             The mapped rows.
+
+        Raises
+        ------
+        ValueError
+            For data that do not fit the map, or are so large that mapped numbers overflow.
+
+        Examples
+        --------
+        >>> from kernelrules import kernels
+        >>> kernels.feature_map(kernels.Polynomial(degree=2, coef0=0.0), 2).transform([[3.0, 5.0]]).round(2)
+        array([[ 9.  , 21.21, 25.  ]])
         """
         x = check.matrix(X)
         if x.shape[1] != self.n_features:
             raise ValueError(f"X has {x.shape[1]} columns but the map was made for {self.n_features}")
+        threads, tick = parallel.n_threads_or_default(n_threads), parallel.ticker(callback, "transform")
         check.fits_memory((x.shape[0], self.n_components), x.dtype, "the mapped data")
-        return self._map(x)
+        n, cost = x.shape[0], self._nanoseconds()
+        step = int(min(max(_NANOSECONDS / cost, _FEWEST), _MOST))
+        starts = range(0, n, step)
+        workers = parallel.enough_threads(min(threads, max(len(starts), 1)), n * cost, of_python=True)
+        mapped = np.empty((n, self.n_components), dtype=x.dtype)
+
+        def fill(start: int) -> int:
+            end = min(start + step, n)
+            rows = x.take(np.arange(start, end)) if isinstance(x, check.Csr) else x[start:end]
+            with np.errstate(over="ignore", invalid="ignore"):
+                self._map(rows, mapped[start:end], threads if workers == 1 else 1)
+            if not math.isfinite(magnitude(mapped[start:end])[0]):
+                raise ValueError(f"mapped features of X overflow {x.dtype}: gamma or the data are too large")
+            return end
+
+        with parallel.blas_threads(1):  # the same bits for any number of threads
+            for end in parallel.in_threads(fill, ((start,) for start in starts), workers):
+                if tick is not None:
+                    tick(end, n)
+        return mapped
 
     @abstractmethod
-    def _map(self, x: Any) -> np.ndarray:
-        """`transform` for data that have been checked."""
+    def _map(self, x: Any, out: np.ndarray, n_threads: int) -> None:
+        """`transform` for some rows that have been checked; what is too large need not be refused."""
+
+    @abstractmethod
+    def _nanoseconds(self) -> float:
+        """That a row takes, roughly."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,8 +144,11 @@ class IdentityMap(FeatureMap):
         """As many as there are features."""
         return self.n_features
 
-    def _map(self, x: Any) -> np.ndarray:
-        return x.toscipy().toarray() if isinstance(x, check.Csr) else np.array(x)
+    def _map(self, x: Any, out: np.ndarray, n_threads: int) -> None:
+        out[...] = x.toscipy().toarray() if isinstance(x, check.Csr) else x
+
+    def _nanoseconds(self) -> float:
+        return 1.0 + self.n_features / 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,9 +172,8 @@ class MonomialMap(FeatureMap):
         """Monomials of positive weight."""
         return int(np.count_nonzero(self.weights))
 
-    def _map(self, x: Any) -> np.ndarray:
+    def _map(self, x: Any, out: np.ndarray, n_threads: int) -> None:
         plain = x.toscipy() if isinstance(x, check.Csr) else x
-        mapped = np.empty((x.shape[0], self.n_components), dtype=x.dtype)
         kept = np.flatnonzero(self.weights)
         weights = self.weights[kept, None].astype(x.dtype)
         step = max(1, _BLOCK // len(self.weights))
@@ -130,8 +184,12 @@ class MonomialMap(FeatureMap):
             monomials[0] = 1
             for t in range(1, len(self.weights)):
                 np.multiply(monomials[self.parents[t]], by_feature[self.factors[t]], out=monomials[t])
-            mapped[start : start + step] = (monomials[kept] * weights).T
-        return mapped
+            monomials = monomials if len(kept) == len(monomials) else monomials[kept]
+            monomials *= weights
+            out[start : start + step] = monomials.T
+
+    def _nanoseconds(self) -> float:
+        return 2.0 * len(self.weights)
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,14 +215,17 @@ class NystroemMap(FeatureMap):
         """The rank of the landmarks' kernel matrix."""
         return self.whitening.shape[1]
 
-    def _map(self, x: Any) -> np.ndarray:
+    def _map(self, x: Any, out: np.ndarray, n_threads: int) -> None:
         plain = x.toscipy() if isinstance(x, check.Csr) else x
         if isinstance(self.kernel, Precomputed):
             chosen = plain[:, self.indices]
             values = chosen.toarray() if isinstance(x, check.Csr) else chosen
         else:
-            values = gram(plain, self.landmarks.astype(x.dtype, copy=False), self.kernel)
-        return values @ self.whitening.astype(x.dtype, copy=False)
+            values = gram(plain, self.landmarks.astype(x.dtype, copy=False), self.kernel, n_threads=n_threads)
+        np.matmul(values, self.whitening.astype(x.dtype, copy=False), out=out)
+
+    def _nanoseconds(self) -> float:
+        return len(self.whitening) * (2.0 + (self.landmarks.shape[1] + self.n_components) / 8)
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,21 +248,21 @@ class FourierMap(FeatureMap):
         """Two a frequency, or one less."""
         return 2 * self.frequencies.shape[1] - (self.phase is not None)
 
-    def _map(self, x: Any) -> np.ndarray:
+    def _map(self, x: Any, out: np.ndarray, n_threads: int) -> None:
         plain = x.toscipy() if isinstance(x, check.Csr) else x
-        with np.errstate(over="ignore", invalid="ignore"):
-            angles = np.ascontiguousarray(plain @ self.frequencies.astype(x.dtype, copy=False))
+        angles = np.ascontiguousarray(plain @ self.frequencies.astype(x.dtype, copy=False))
         if not math.isfinite(magnitude(angles)[0]):
             raise ValueError(f"projections of X overflow {x.dtype}: gamma or the data are too large")
         n_pairs = angles.shape[1] - (self.phase is not None)
-        mapped = np.empty((x.shape[0], self.n_components), dtype=x.dtype)
-        np.cos(angles[:, :n_pairs], out=mapped[:, : 2 * n_pairs : 2])
-        np.sin(angles[:, :n_pairs], out=mapped[:, 1 : 2 * n_pairs : 2])
+        np.cos(angles[:, :n_pairs], out=out[:, : 2 * n_pairs : 2])
+        np.sin(angles[:, :n_pairs], out=out[:, 1 : 2 * n_pairs : 2])
         if self.phase is not None:
-            np.cos(angles[:, -1] + x.dtype.type(self.phase), out=mapped[:, -1])
-            mapped[:, -1] *= x.dtype.type(math.sqrt(2.0))
-        mapped *= x.dtype.type(1.0 / math.sqrt(angles.shape[1]))
-        return mapped
+            np.cos(angles[:, -1] + x.dtype.type(self.phase), out=out[:, -1])
+            out[:, -1] *= x.dtype.type(math.sqrt(2.0))
+        out *= x.dtype.type(1.0 / math.sqrt(angles.shape[1]))
+
+    def _nanoseconds(self) -> float:
+        return self.frequencies.shape[1] * (20.0 + self.n_features / 8)
 
 
 def feature_map(kernel: Kernel, n_features: int) -> FeatureMap:
@@ -269,7 +330,17 @@ def _power(base: float, exponent: int) -> float:
         return math.inf
 
 
-def nystroem(X: Any, kernel: Kernel = RBF(), n_components: int = 100, rng: Any = None) -> NystroemMap:  # noqa: B008
+@parallel.reports("nystroem")
+def nystroem(
+    X: Any,
+    kernel: Kernel = RBF(),  # noqa: B008
+    n_components: int = 100,
+    rng: Any = None,
+    *,
+    n_threads: int | None = None,
+    callback: Callable[[parallel.Progress], Any] | None = None,
+    progress: bool = False,
+) -> NystroemMap:
     """A feature map from the kernel values against some of the data's own points.
 
     Parameters
@@ -282,6 +353,13 @@ def nystroem(X: Any, kernel: Kernel = RBF(), n_components: int = 100, rng: Any =
         Points to draw, without replacement; at most n are taken.
     rng : Generator, seed or None
         Decides which.
+    n_threads : int, optional
+        Default: the cores that the process may use. The map does not depend on it: the eigenvectors, most of the work
+        where there are many points, are found by one.
+    callback : callable, optional
+        Told of progress; what it raises ends the computation.
+    progress : bool
+        Whether to show a bar, by tqdm.
 
     Returns
     -------
@@ -300,6 +378,7 @@ def nystroem(X: Any, kernel: Kernel = RBF(), n_components: int = 100, rng: Any =
     True
     """
     require_kernel(kernel)
+    threads, tick = parallel.n_threads_or_default(n_threads), parallel.ticker(callback, "nystroem")
     x = check.matrix(X)
     if x.shape[0] == 0:
         raise ValueError("X has no rows to choose from")
@@ -316,13 +395,19 @@ def nystroem(X: Any, kernel: Kernel = RBF(), n_components: int = 100, rng: Any =
         landmarks = np.empty((0, x.shape[1]), dtype=x.dtype)
     else:
         landmarks = chosen if isinstance(x, check.Csr) else np.array(chosen)
-        between = gram(landmarks, kernel=resolved, dtype=np.float64)
-    values, vectors = parallel.aside(linalg.eigh, (between + between.T) / 2)
+        heard = None if tick is None else tick.inner
+        between = gram(landmarks, kernel=resolved, dtype=np.float64, n_threads=threads, callback=heard)
+    values, vectors = parallel.aside(_eigh, (between + between.T) / 2, tick=tick)
     kept = values > values[-1] * m * np.finfo(x.dtype).eps
     if not kept.any():
         raise ValueError("the kernel matrix of the chosen points has no positive eigenvalue")
     whitening = (vectors[:, kept] / np.sqrt(values[kept]))[:, ::-1]
     return NystroemMap(resolved, x.shape[1], landmarks, indices, np.ascontiguousarray(whitening))
+
+
+def _eigh(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    with parallel.blas_threads(1):  # the same bits for any number of threads
+        return linalg.eigh(a)
 
 
 def random_fourier(kernel: Kernel, n_features: int, n_components: int = 100, rng: Any = None) -> FourierMap:

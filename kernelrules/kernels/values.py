@@ -16,9 +16,21 @@ from kernelrules.core import apply, symmetric
 from kernelrules.kernels.matrix import require_kernel
 from kernelrules.kernels.specs import Kernel, Linear
 
-__all__ = ["ask", "is_callable", "plain", "product", "require_symmetric", "resolve", "symmetric_product", "take"]
+__all__ = [
+    "ask",
+    "finite_answers",
+    "is_callable",
+    "linear_values",
+    "plain",
+    "product",
+    "require_symmetric",
+    "resolve",
+    "symmetric_product",
+    "take",
+]
 
 _BLOCK = 256  # rows of a callable kernel made at a time
+_NUMBERS = 1 << 20  # of rows that are multiplied with weights at a time
 _ASYMMETRY = 1e-6  # of a given matrix, relative to its largest entry, that passes for rounding
 
 
@@ -66,6 +78,36 @@ def take(x: Any, chosen: np.ndarray) -> Any:
     return x.take(chosen) if isinstance(x, check.Csr) else x[chosen]
 
 
+def finite_answers(values: np.ndarray) -> np.ndarray:
+    """What a model answers, refused where a power or a sum did not fit: of inf - inf would come NaN."""
+    if not np.isfinite(values).all():
+        raise ValueError("X is so large that values of the model overflow: use smaller units")
+    return values
+
+
+def linear_values(x: Any, weights: np.ndarray, n_threads: int, tick: Any = None) -> np.ndarray:
+    """x · weights in float64, (n, n_columns), infinite or NaN where they overflow; the same bits for any number of
+    threads."""
+    a, n = plain(x), x.shape[0]
+    step = max(_BLOCK, _NUMBERS // max(x.shape[1], 1)) if isinstance(a, np.ndarray) else max(n, 1)
+    starts = range(0, n, step)
+    out = np.empty((n, weights.shape[1]))
+
+    def fill(start: int) -> int:
+        end = min(start + step, n)
+        with np.errstate(over="ignore", invalid="ignore"):
+            out[start:end] = a[start:end] @ weights
+        return end
+
+    cost = float(n) * x.shape[1] * max(1.0, weights.shape[1] / 8)
+    threads = parallel.enough_threads(min(n_threads, max(len(starts), 1)), cost, of_python=True)
+    with parallel.blas_threads(1):
+        for end in parallel.in_threads(fill, ((start,) for start in starts), threads):
+            if tick is not None:
+                tick(end, n)
+    return out
+
+
 def product(
     x: Any, z: Any, kernel: Any, coefficients: np.ndarray, n_threads: int, tick: Any = None, wanted: Any = None
 ) -> np.ndarray:
@@ -77,15 +119,15 @@ def product(
     if is_callable(kernel):
         for start in range(0, x.shape[0], _BLOCK):
             block = take(x, np.arange(start, min(start + _BLOCK, x.shape[0])))
-            out[start : start + _BLOCK] = ask(kernel, block, z) @ coefficients.T
+            values = ask(kernel, block, z)
+            with parallel.blas_threads(1), np.errstate(over="ignore", invalid="ignore"):
+                out[start : start + _BLOCK] = values @ coefficients.T
         return out
     if isinstance(kernel, Linear):
-        a, b = plain(x), plain(z)
-        with np.errstate(over="ignore", invalid="ignore"):
-            values = np.asarray(a @ (b.T @ coefficients.T), dtype=np.float64)
-        if not np.isfinite(values).all():
-            raise ValueError("X is so large that products with it overflow: use smaller units")
-        return values
+        with parallel.blas_threads(1):
+            with np.errstate(over="ignore", invalid="ignore"):
+                weights = plain(z).T @ coefficients.T
+            return finite_answers(linear_values(x, weights, n_threads, tick))
     if isinstance(x, check.Csr) or isinstance(z, check.Csr):
         a, b = (m if isinstance(m, check.Csr) else check.sparse_rows(m) for m in (x, z))
         a, b = check.fewer_columns(a, b)

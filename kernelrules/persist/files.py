@@ -42,6 +42,8 @@ __all__ = ["load", "save"]
 _FORMAT = 1
 _START = 64  # bytes that tell whether a file may be one of ours
 _PIECE = 1 << 24
+_IN_MEMORY = 12  # bytes of Python's objects for one of JSON, at most, but for
+_OF_LIST, _OF_DICT = 128, 256  # those of a list, with the tuple made of it, and of a dict
 _SIGNATURE = ',"sha256":"%s"}'
 _KEYS = {"format", "kernelrules", "members", "content", "sha256"}
 
@@ -106,9 +108,10 @@ def save(result: Any, path: Any) -> None:
 def load(path: Any) -> Any:
     """The result that `save` wrote into a file.
 
-    Nothing in the file is executed, and no memory is asked for beyond its size. Checksums are compared, and that what
-    the compiled code relies on holds: a file that was cut short, changed or made by someone else gives an error, never
-    a crash.
+    Nothing in the file is executed, and memory is asked for by the file's size, never by what it claims: for arrays
+    once, for the header, which is JSON of a few kilobytes, up to 40 times, and not more than is free. Checksums are
+    compared, and that what the compiled code relies on holds: a file that was cut short, changed or made by someone
+    else gives an error, never a crash.
 
     Parameters
     ----------
@@ -200,9 +203,11 @@ def _replace(name: str, fill: Callable[[Any], None]) -> None:
         if before is not None:
             os.chmod(beside, stat.S_IMODE(before.st_mode))
         os.replace(beside, target)
-    except BaseException:
+    except BaseException as error:
         if os.path.exists(beside):
             os.unlink(beside)
+        if isinstance(error, OSError) and error.filename == beside:  # a name that nobody has asked for
+            raise OSError(error.errno, error.strerror, name) from None
         raise
 
 
@@ -293,6 +298,10 @@ def _read(archive: np.ndarray) -> Any:
 
 def _header(text: bytes) -> dict[str, Any]:
     """The header, of a format that this version knows, and unchanged."""
+    needed = _IN_MEMORY * len(text) + _OF_LIST * text.count(b"[") + _OF_DICT * text.count(b"{")
+    most = check.free_memory()
+    if needed > most:
+        raise PersistError(f"its header takes {needed / 1e9:.2f} GB, and {most / 1e9:.2f} GB of memory are free")
     try:
         header = json.loads(text, parse_constant=_no_number)
     except (ValueError, RecursionError) as error:

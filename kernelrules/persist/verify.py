@@ -391,6 +391,7 @@ def _nystroem(phi: kernels.NystroemMap) -> None:
     m = len(_whole(phi.indices, "indices", phi.n_features if given else 1 << 62))
     _points(phi.landmarks, "landmarks", (0 if given else m, phi.n_features))
     _lengths(phi, "whitening", (m, None), "f")
+    _say(phi.whitening.size > 0, "there are no landmarks")
 
 
 def _fourier(phi: kernels.FourierMap) -> None:

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from kernelrules import check, kernels, parallel, sharing
+from kernelrules.kernels.values import finite_answers
 from kernelrules.results import FeatureRidge
 from kernelrules.ridge.certify import ROUNDS, certified
 from kernelrules.ridge.definite import rounding
@@ -196,9 +197,9 @@ def _moments_of(feature_map: Any, block: Any, centred: bool, n_threads: int) -> 
     with parallel.blas_threads(1):
         if centred and total > 0:
             average = (rows * weight).sum(axis=1) / total
-            mean = sum(weight[part] @ psi for part, psi in _mapped(feature_map, x)) / total
+            mean = sum(weight[part] @ psi for part, psi in _mapped(feature_map, x, threads)) / total
         rows = rows - average[:, None]
-        for part, psi in _mapped(feature_map, x):
+        for part, psi in _mapped(feature_map, x, threads):
             if second is None:
                 check.fits_memory((psi.shape[1], psi.shape[1]), np.float64, "the features' matrix")
                 second, first = np.zeros((psi.shape[1], psi.shape[1])), np.zeros((len(rows), psi.shape[1]))
@@ -217,13 +218,14 @@ def _moments_of(feature_map: Any, block: Any, centred: bool, n_threads: int) -> 
     return _Moments(n, x.shape[1], flat, total, mean, second, average, first, squares, centred)
 
 
-def _mapped(feature_map: Any, x: Any) -> Iterable[tuple[slice, np.ndarray]]:
+def _mapped(feature_map: Any, x: Any, threads: int) -> Iterable[tuple[slice, np.ndarray]]:
     """Features of the rows in float64, some rows at a time; once at least, so that their number is known."""
     width = x.shape[1] if feature_map is None else getattr(feature_map, "n_components", x.shape[1])
     step = max(64, min(8192, _BLOCK_NUMBERS // max(width, 1)))
     for start in range(0, max(x.shape[0], 1), step):
         part = slice(start, min(start + step, x.shape[0]))
-        yield part, features_of(feature_map, x.take(np.arange(x.shape[0])[part]) if is_sparse(x) else x[part])
+        rows = x.take(np.arange(x.shape[0])[part]) if is_sparse(x) else x[part]
+        yield part, features_of(feature_map, rows, threads)
 
 
 def is_sparse(x: Any) -> bool:
@@ -231,12 +233,13 @@ def is_sparse(x: Any) -> bool:
     return isinstance(x, check.Csr)
 
 
-def features_of(feature_map: Any, x: Any) -> np.ndarray:
+def features_of(feature_map: Any, x: Any, threads: int) -> np.ndarray:
     """Of checked data, in float64."""
     rows = x.toscipy() if is_sparse(x) else x
     if feature_map is None:
         return np.asarray(rows.toarray() if is_sparse(x) else rows, dtype=np.float64)
-    mapped = np.asarray(feature_map.transform(rows), dtype=np.float64)
+    told = {"n_threads": threads} if isinstance(feature_map, kernels.FeatureMap) else {}
+    mapped = np.asarray(feature_map.transform(rows, **told), dtype=np.float64)
     if mapped.ndim != 2 or len(mapped) != x.shape[0]:
         raise ValueError(f"feature_map.transform gave shape {mapped.shape} for {x.shape[0]} rows")
     return mapped
@@ -282,14 +285,15 @@ def _solved(found: _Moments, lam: float, feature_map: Any, intercept: bool, tol:
     )
 
 
-def mapped_values(fit: FeatureRidge, x: Any, tick: Any) -> np.ndarray:
+def mapped_values(fit: FeatureRidge, x: Any, threads: int, tick: Any) -> np.ndarray:
     """f at checked points."""
     if x.shape[1] != fit.n_features:
         raise ValueError(f"X has {x.shape[1]} columns but the fit was made for {fit.n_features}")
     out = np.empty((x.shape[0], *fit.weights.shape[1:]))
-    for part, psi in _mapped(fit.feature_map, x):
-        with parallel.blas_threads(1):
-            out[part] = psi @ fit.weights + fit.intercept
-        if tick is not None:
-            tick(part.stop, x.shape[0])
-    return out
+    with parallel.blas_threads(1):
+        for part, psi in _mapped(fit.feature_map, x, threads):
+            with np.errstate(over="ignore", invalid="ignore"):
+                out[part] = psi @ fit.weights + fit.intercept
+            if tick is not None:
+                tick(part.stop, x.shape[0])
+    return finite_answers(out)

@@ -44,7 +44,7 @@ class Features:
 
     def of(self, points: np.ndarray) -> np.ndarray:
         """Features of some points."""
-        mapped = self.map.transform(plain(take(self.problem.points, points)))
+        mapped = self.map.transform(plain(take(self.problem.points, points)), n_threads=self.problem.threads)
         return np.subtract(mapped, self.mean, out=mapped)
 
     def moments(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from kernelrules import check, kernels, parallel
-from kernelrules.kernels.values import ask, is_callable, plain, product, take
+from kernelrules.kernels.values import ask, finite_answers, is_callable, plain, product, take
 from kernelrules.results import FeatureRidge, Posterior, RidgeFit
 from kernelrules.ridge.blocks import mapped_values
 from kernelrules.ridge.definite import factor_definite
@@ -97,7 +97,7 @@ def predict(
     """
     threads, tick = parallel.n_threads_or_default(n_threads), parallel.ticker(callback, "predict")
     if isinstance(fit, FeatureRidge):
-        return mapped_values(fit, check.matrix(X), tick)
+        return mapped_values(fit, check.matrix(X), threads, tick)
     x = _points(_require_fit(fit), X)
     return _values(fit, x.astype(np.float64), threads, tick)
 
@@ -112,7 +112,9 @@ def _values(fit: RidgeFit, x: Any, threads: int, tick: Any = None) -> np.ndarray
             step = max(64, _BLOCK_NUMBERS // phi.n_components)
             for start in range(0, x.shape[0], step):
                 rows = np.arange(start, min(start + step, x.shape[0]))
-                values[rows] = phi.transform(plain(take(x, rows))) @ weights
+                psi = phi.transform(plain(take(x, rows)), n_threads=threads)
+                with np.errstate(over="ignore", invalid="ignore"):
+                    values[rows] = psi @ weights
                 if tick is not None:
                     tick(int(rows[-1]) + 1, x.shape[0])
         elif isinstance(fit.kernel, kernels.Precomputed):
@@ -124,7 +126,7 @@ def _values(fit: RidgeFit, x: Any, threads: int, tick: Any = None) -> np.ndarray
             kept = np.flatnonzero(fit.sample_weight)
             z = take(check.matrix(fit.X, dtype=np.float64), kept)
             values = product(x, z, fit.kernel, np.ascontiguousarray(alpha[:, kept]), threads, tick)
-    values = values + np.atleast_1d(fit.intercept)
+    values = finite_answers(values + np.atleast_1d(fit.intercept))
     return values[:, 0] if fit.alpha.ndim == 1 else values
 
 
@@ -264,8 +266,8 @@ def posterior(
         if problem.tick is not None:
             problem.tick(int(rows[-1]) + 1, x.shape[0])
     return Posterior(
-        mean[:, 0] if problem.flat else mean,
-        np.maximum(variance, 0.0, out=variance),
+        finite_answers(mean[:, 0] if problem.flat else mean),
+        np.maximum(finite_answers(variance), 0.0, out=variance),
         problem.lam * problem.total,
         process.likelihood(),
     )
@@ -275,14 +277,14 @@ def _block(process: _Process, x: Any, own: np.ndarray) -> tuple[np.ndarray, np.n
     """Means (b, t) and variances (b,) of some points."""
     fit, problem = process.fit, process.problem
     if process.features is not None:
-        psi = np.subtract(process.features.map.transform(plain(x)), process.features.mean)
+        psi = np.subtract(process.features.map.transform(plain(x), n_threads=problem.threads), process.features.mean)
         mean = np.atleast_2d(_values(fit, x, problem.threads).T).T
         solved = solve_lower(process.lower, psi, problem.threads)
         squares = np.einsum("ij,ij->i", solved, solved) * problem.lam * problem.total
         return mean, squares + (problem.lam if problem.intercept else 0.0)
     k = _cross_values(process, x)
     alpha = np.atleast_2d(fit.alpha.T)[:, problem.kept]
-    with parallel.blas_threads(1):
+    with parallel.blas_threads(1), np.errstate(over="ignore", invalid="ignore"):
         mean = k @ alpha.T + np.atleast_1d(fit.intercept)
     solved = solve_lower(process.lower, k.astype(process.lower.dtype, copy=False), problem.threads)
     variance = own - np.einsum("ij,ij->i", solved, solved, dtype=np.float64)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from kernelrules import check, kernels, parallel
-from kernelrules.kernels.values import is_callable, product
+from kernelrules.kernels.values import finite_answers, is_callable, linear_values, plain, product
 from kernelrules.results import Slacks, SVMModel
 from kernelrules.svm import narrow
 
@@ -31,14 +31,14 @@ def all_decisions(
     if x.shape[1] != model.n_features:
         raise ValueError(f"X has {x.shape[1]} columns but the model was fitted to {model.n_features}")
     if isinstance(model.kernel, kernels.Precomputed):
-        plain = x.toscipy() if isinstance(x, check.Csr) else x
-        return np.asarray(plain[:, model.support] @ model.dual_coef.T) + model.intercept
+        chosen = plain(x)[:, model.support]
+        return finite_answers(linear_values(chosen, model.dual_coef.T, threads, tick) + model.intercept)
     z = check.matrix(model.support_vectors) if model.support_vectors.shape[0] else np.empty((0, x.shape[1]))
     if not is_callable(model.kernel) and x.dtype != z.dtype:
         x, z = x.astype(np.float64), z.astype(np.float64)
     if for_labels and narrow.pays(model, x, z):
         return narrow.decisive(model, x, z, threads, tick)
-    return product(x, z, model.kernel, model.dual_coef, threads, tick) + model.intercept
+    return finite_answers(product(x, z, model.kernel, model.dual_coef, threads, tick) + model.intercept)
 
 
 @parallel.reports("decision")
