@@ -138,17 +138,25 @@ def test_raising_needs_the_training_rows():
 
 
 def test_validation_rows():
-    with pytest.raises(ValueError, match="2 columns but the tree was grown on 3"):
+    with pytest.raises(ValueError, match=r"^X_val has 2 columns but the tree was grown on 3"):
         prune.reduced_error(TREE, X[:, :2], Y)
+    with pytest.raises(ValueError, match=r"^X_val must be two-dimensional"):
+        prune.reduced_error(TREE, X[0], Y)
+    with pytest.raises(ValueError, match=r"^X_val is not a rectangular array"):
+        prune.reduced_error(TREE, [[1.0], [2.0, 3.0]], Y[:2])
+    with pytest.raises(TypeError, match=r"^column 1 of X_val does not hold numbers"):
+        prune.reduced_error(TREE, [[1.0, "a", 2.0]], Y[:1])
     with pytest.raises(ValueError, match="y_val holds 7, which is none of the tree's classes"):
         prune.reduced_error(TREE, X[:2], [0, 7])
     with pytest.raises(ValueError, match="y_val holds 'a'"):
         prune.reduced_error(TREE, X[:2], ["a", "b"])
-    with pytest.raises(ValueError, match="y_val has 3 entries but X has 2 rows"):
+    with pytest.raises(ValueError, match="y_val has 3 entries but X_val has 2 rows"):
         prune.reduced_error(TREE, X[:2], [0, 1, 1])
     with pytest.raises(ValueError, match="X_val has no rows"):
         prune.reduced_error(TREE, X[:0], [])
-    with pytest.raises(ValueError, match="X holds inf"):
+    with pytest.raises(ValueError, match="sample_weight has 3 entries but X_val has 2 rows"):
+        prune.reduced_error(TREE, X[:2], [0, 1], sample_weight=[1, 1, 1])
+    with pytest.raises(ValueError, match=r"X_val holds inf at row [0-9]+, column [0-9]"):
         prune.reduced_error(TREE, np.where(X.max() == X, np.inf, X), Y)
     with pytest.raises(ValueError, match="sample_weight is zero for every row"):
         prune.reduced_error(TREE, X, Y, sample_weight=np.zeros(60))

@@ -43,9 +43,9 @@ class Classified:
         order = kept[np.argsort(codes[kept], kind="stable")]
         counts = np.bincount(codes[kept], minlength=len(classes))
         if (counts == 0).any() and len(classes) > 1:
-            raise ValueError(f"all rows of class {classes[np.argmin(counts)]!r} have sample_weight 0")
+            raise ValueError(f"all rows of class {check.shown(classes[np.argmin(counts)])} have sample_weight 0")
         if len(classes) < 2:
-            raise ValueError(f"y holds {len(classes)} class(es); at least two are needed")
+            raise ValueError(f"y holds one class only, {check.shown(classes[0])}; at least two are needed")
         factors = check.class_factors(class_weight, classes, counts)
         resolved = resolve(kernel, x if len(kept) == n else take(x, kept))
         ends = np.cumsum(counts)

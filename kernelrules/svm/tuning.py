@@ -134,7 +134,8 @@ def _kernels(kernel: Any, gammas: Any) -> list[Any]:
         return [kernel]
     if is_callable(kernel) or not hasattr(kernel, "gamma"):
         raise ValueError(f"gammas were given, but {kernel!r} has no gamma")
-    tried = [replace(kernel, gamma=check.positive(g, "gammas")) for g in np.atleast_1d(gammas).tolist()]
+    given = [gammas] if isinstance(gammas, str) or np.ndim(gammas) == 0 else list(gammas)
+    tried = [replace(kernel, gamma=check.positive(g, f"gammas[{i}]")) for i, g in enumerate(given)]
     if not tried:
         raise ValueError("gammas is empty")
     return tried
