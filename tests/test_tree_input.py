@@ -361,7 +361,7 @@ def test_numbers_for_words_are_refused():
     with pytest.raises(check.DtypeError, match="column 1 of X does not hold numbers"):
         read_again(COLOURS, [["red", "large"]])
     numbers = stump([np.array([3.0, 7.0])], flags=[1, 0])
-    with pytest.raises(check.DtypeError, match="column 0 holds"):
+    with pytest.raises(check.DtypeError, match="column 0 of X holds"):
         read_again(numbers, [["three"]])
     for X in ([[7], [3], [5]], np.array([[7.0], [3.0], [5.0]], dtype=np.float32), [[7], [3.0], [np.int8(5)]]):
         same(read_again(numbers, X), [[1], [0], [-1]])
