@@ -2,10 +2,14 @@
 
 A kernel is one of `specs`, or a callable k(X, Z) of the user's that gives a matrix; data are what `check.matrix` gives
 (ndarray or Csr). `product` multiplies a kernel matrix with coefficients without ever holding the matrix.
+
+Linear kernels of data far from the origin lose their digits: `far_centre` finds such data, and `linear_weights` sums
+them up from differences.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -16,9 +20,21 @@ from kernelrules.core import apply, symmetric
 from kernelrules.kernels.matrix import require_kernel
 from kernelrules.kernels.specs import Kernel, Linear
 
-__all__ = ["ask", "is_callable", "plain", "product", "require_symmetric", "resolve", "symmetric_product", "take"]
+__all__ = [
+    "ask",
+    "far_centre",
+    "is_callable",
+    "linear_weights",
+    "plain",
+    "product",
+    "require_symmetric",
+    "resolve",
+    "symmetric_product",
+    "take",
+]
 
 _BLOCK = 256  # rows of a callable kernel made at a time
+_FAR = 1e4  # mean square of the distances from the centre, in which the square of its own from the origin is far
 _ASYMMETRY = 1e-6  # of a given matrix, relative to its largest entry, that passes for rounding
 
 
@@ -66,6 +82,31 @@ def take(x: Any, chosen: np.ndarray) -> Any:
     return x.take(chosen) if isinstance(x, check.Csr) else x[chosen]
 
 
+def far_centre(x: Any) -> np.ndarray | None:
+    """The mean of dense rows that lie much nearer to each other than to the origin; None of others."""
+    if isinstance(x, check.Csr) or len(x) == 0:
+        return None
+    with np.errstate(over="ignore", invalid="ignore"):
+        centre = x.mean(axis=0, dtype=np.float64)
+        square = float(np.square(centre).sum())
+        mean_square = float(np.einsum("ij,ij->", x, x, dtype=np.float64)) / len(x)
+        far = square > 0 and mean_square < (1 + 1 / _FAR) * square < math.inf
+    return centre if far else None
+
+
+def linear_weights(z: Any, coefficients: np.ndarray) -> np.ndarray:
+    """zᵀ · coefficientsᵀ, (n_features, n_columns): what the linear kernel of z multiplies rows with.
+
+    Of rows far from the origin it is the sum over their differences from a centre, and the centre times the sum of the
+    coefficients, correctly rounded: where that is zero but for rounding, as in machines, nothing large cancels.
+    """
+    centre = far_centre(z)
+    if centre is None:
+        return plain(z).T @ coefficients.T
+    sums = np.array([math.fsum(row) for row in coefficients])
+    return (z - centre).T @ coefficients.T + np.outer(centre, sums)
+
+
 def product(
     x: Any, z: Any, kernel: Any, coefficients: np.ndarray, n_threads: int, tick: Any = None, wanted: Any = None
 ) -> np.ndarray:
@@ -80,9 +121,8 @@ def product(
             out[start : start + _BLOCK] = ask(kernel, block, z) @ coefficients.T
         return out
     if isinstance(kernel, Linear):
-        a, b = plain(x), plain(z)
         with np.errstate(over="ignore", invalid="ignore"):
-            values = np.asarray(a @ (b.T @ coefficients.T), dtype=np.float64)
+            values = np.asarray(plain(x) @ linear_weights(z, coefficients), dtype=np.float64)
         if not np.isfinite(values).all():
             raise ValueError("X is so large that products with it overflow: use smaller units")
         return values

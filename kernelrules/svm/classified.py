@@ -12,6 +12,7 @@ import numpy as np
 from kernelrules import check
 from kernelrules.kernels.values import resolve, take
 from kernelrules.results import SVMModel
+from kernelrules.svm.centre import at_origin, centred
 from kernelrules.svm.machines import Fitted, Split, build_model, reorder
 
 __all__ = ["Classified"]
@@ -29,6 +30,8 @@ class Classified:
     spans: list[tuple[int, int]]
     n_rows: int
     n_features: int
+    given: Any = None  # the data as they were, where x has been moved
+    centre: np.ndarray | None = None  # how far
 
     @classmethod
     def read(cls, X: Any, y: Any, kernel: Any, class_weight: Any, sample_weight: Any) -> Classified:
@@ -51,7 +54,10 @@ class Classified:
         ends = np.cumsum(counts)
         spans = [(int(end - count), int(end)) for end, count in zip(ends, counts, strict=True)]
         ordered = x if np.array_equal(order, np.arange(n)) else reorder(x, order, kernel)
-        return cls(ordered, resolved, classes, (weight * factors[codes])[order], order, spans, n, n_features)
+        moved, centre = centred(ordered, resolved)
+        given = None if centre is None else ordered
+        factor = (weight * factors[codes])[order]
+        return cls(moved, resolved, classes, factor, order, spans, n, n_features, given, centre)
 
     def splits(self, multiclass: str) -> list[Split]:
         """The machines: positive is classes[1] of two, the first of a pair, the one of one against the rest."""
@@ -67,7 +73,8 @@ class Classified:
 
     def model(self, kind: str, multiclass: str, machines: list[Fitted], n_computed: int) -> SVMModel:
         """The model, with support vectors numbered as the user's rows."""
-        return build_model(
-            self.x, self.kernel, kind, machines, self.order, self.n_rows, self.n_features, n_computed,
-            classes=self.classes, multiclass=multiclass,
+        model = build_model(
+            self.x if self.given is None else self.given, self.kernel, kind, machines, self.order, self.n_rows,
+            self.n_features, n_computed, classes=self.classes, multiclass=multiclass,
         )  # fmt: skip
+        return at_origin(model, self.centre)
