@@ -80,6 +80,22 @@ def test_loss(method):
             method(NUMBERS, loss=bad)
 
 
+def test_losses_of_means():
+    """Known of trees whose values are means, and of no others."""
+    for bad in ("zero_one", "absolute_error"):
+        with pytest.raises(ValueError, match='loss must be one of "squared_error", "poisson" for'):
+            prune.to_size(NUMBERS, 2, bad)
+    negative = trees.grow(X, Y - 0.5, criterion="squared_error")
+    with pytest.raises(ValueError, match=r'loss="poisson" needs means of at least 0, and the tree has -0\.5'):
+        prune.to_size(negative, 2, "poisson")
+    medians = trees.grow(X, Y + RNG.exponential(size=60), criterion="squared_error", leaf="median", max_leaves=5)
+    with pytest.raises(ValueError, match="the tree has other values"):
+        prune.to_size(medians, 2, "poisson")
+    by_median = trees.grow(X, Y, criterion="absolute_error")
+    with pytest.raises(ValueError, match='loss must be one of "absolute_error" for'):
+        prune.to_size(by_median, 2, "squared_error")
+
+
 def test_sizes():
     with pytest.raises(ValueError, match=rf"n_leaves is {TREE.n_leaves + 1}, but the tree has only {TREE.n_leaves}"):
         prune.to_size(TREE, TREE.n_leaves + 1)
@@ -195,9 +211,21 @@ def test_cross_validation():
         ({"groups": [1, 2]}, "groups has 2 entries"),
         ({"groups": Y, "folds": np.arange(60) % 3}, "both given"),
         ({"loss": "squared_error"}, "loss must be"),
-        ({"measure": "entropy"}, "measure must be"),
-        ({"measure": "squared_error"}, "measure must be"),
+        ({"measure": "squared_error"}, 'measure must be one of "zero_one", "gini", "entropy", a matrix of costs'),
+        ({"measure": 3}, "measure must be one of"),
+        ({"measure": np.zeros((3, 3))}, "measure must be a 2 × 2 array of costs, got shape"),
+        ({"measure": [[0, 1], [-1, 0]]}, r"costs of at least 0, got -1\.0 at \(1, 0\)"),
+        ({"measure": [[0, 1], [np.nan, 0]]}, "measure holds nan"),
+        ({"measure": lambda y, told: 1.0}, "measure must give a number for each row"),
+        ({"measure": lambda y, told: np.where(y == told, 0.0, -2.0)}, r"at least 0, but gave -2\.0"),
+        ({"measure": lambda y, told: np.full(len(y), np.nan)}, "at least 0, but gave nan"),
+        ({"measure": lambda y, told: y.astype(str)}, "measure must give a number for each row"),
         ({"criterion": "squared_error", "measure": "zero_one"}, "measure must be"),
+        (
+            {"criterion": "squared_error", "measure": "poisson"},
+            'one of "squared_error", "absolute_error", or a function',
+        ),
+        ({"criterion": "squared_error", "measure": np.eye(2)}, "measure must be"),
         ({"max_depth": -1}, "max_depth"),
         ({"criterion": "squared_error", "leaf": "linear"}, "linear models in its leaves"),
         ({"sample_weight": np.zeros(60)}, "sample_weight is zero"),
