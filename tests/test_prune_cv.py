@@ -439,6 +439,9 @@ def test_the_books_split_of_spam(shared):
     table = np.loadtxt(shared / "data" / "spambase_esl.csv.gz", delimiter=",", skiprows=1)
     X, y, test = table[:, :57], table[:, 57], table[:, 58] == 1
     assert test.sum() == 1536
+    bundled = datasets.spambase()  # the same rows in the same order, so that the split fits them: docs/figures/_book.py
+    np.testing.assert_array_equal(bundled.X, X)
+    np.testing.assert_array_equal(bundled.y == "spam", y == 1)
     result = prune.cross_validate(X[~test], y[~test], criterion="entropy", rng=0, n_threads=1)
     wrong = {
         t.n_leaves: (trees.predict(t, X[test]) != y[test]).mean()
