@@ -117,6 +117,9 @@ def cross_validate(
     measured = read_measure(measure, grown, data.classes)
     options = {name: value for name, value in grow.items() if name not in ("sample_weight", "class_weight")}
     numbers = _folds_of(folds, data, draws, stratified, groups)
+    weights = np.bincount(numbers, data.weight)
+    if (weights > 0).sum() < 2:
+        raise ValueError("all rows with sample_weight above 0 are in one fold: there is nothing to grow a tree on")
     trial = _Trial(
         prices=_prices(path.alphas),
         loss=path.loss,
@@ -129,7 +132,6 @@ def cross_validate(
         shared = scatter((data, numbers))
         tasks = [(shared, trial, fold, told) for fold in range(int(numbers.max()) + 1)]
         sums = np.array(parallel.run(_held_out_sums, tasks, executor, tick, "fold"))
-    weights = np.bincount(numbers, data.weight)
     error, se = (trial.unit * mean for mean in _summary(sums.sum(axis=0), weights.sum()))
     with np.errstate(divide="ignore", invalid="ignore"):  # a fold of rows of weight 0 has no error
         fold_error = np.where(sums[:, 2] > 0, np.inf, trial.unit * sums[:, 0] / weights[:, None])

@@ -156,7 +156,8 @@ def snip(tree: Tree, nodes: Any) -> Tree:
         raise TypeError(f"nodes must be a number or a sequence of numbers of nodes, got {nodes!r}")
     outside = (given < 0) | (given >= tree.n_nodes)
     if outside.any():
-        raise ValueError(f"nodes has {np.atleast_1d(given)[np.atleast_1d(outside)][0]}; the tree has {tree.n_nodes}")
+        first = np.atleast_1d(given)[np.atleast_1d(outside)][0]
+        raise ValueError(f"nodes has {first}, but the nodes of the tree are 0 to {tree.n_nodes - 1}")
     chosen = np.zeros(tree.n_nodes, dtype=bool)
     chosen[given] = True
     return cut(tree, chosen)
