@@ -102,14 +102,14 @@ def test_sizes():
     for bad in (0, -3, 2.5, np.nan):
         with pytest.raises(ValueError, match="n_leaves must be"):
             prune.to_size(TREE, bad)
-    for bad in ("2", None, True, np.True_):
-        with pytest.raises(TypeError, match=f"n_leaves must be a number, got {getattr(bad, 'item', lambda: bad)()!r}"):
+    for bad, shown in (("2", "'2'"), (None, "None"), (True, "True"), (np.True_, "True")):
+        with pytest.raises(TypeError, match=f"n_leaves must be a number, got {shown}"):
             prune.to_size(TREE, bad)
 
 
 def test_nodes_to_snip():
     for bad in (-1, TREE.n_nodes, [0, 10**6], [3, -2]):
-        with pytest.raises(ValueError, match=rf"nodes has -?\d+, but the nodes of the tree are 0 to {TREE.n_nodes - 1}"):
+        with pytest.raises(ValueError, match=rf"nodes has -?\d+, but the nodes .* are 0 to {TREE.n_nodes - 1}"):
             prune.snip(TREE, bad)
     for bad in (0.5, [1.0], "a", None, [[1, 2]], [True]):
         with pytest.raises(TypeError, match="nodes must be"):
