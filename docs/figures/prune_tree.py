@@ -15,7 +15,7 @@ def draw(path):
     X, y, names, test, called = spam()
     pruned = prune.to_size(tree.grow(X[~test], y[~test], criterion="entropy"), 17)
     wrong = (tree.predict(pruned, X[test]) != y[test]).mean()
-    figure = Figure(figsize=(14.0, 7.6), dpi=120)
+    figure = Figure(figsize=(12.6, 6.8), dpi=160)
     axes = figure.add_axes((0, 0, 1, 0.95))
     plot.tree(pruned, axes, feature_names=names)
     figure.suptitle(f"17 leaves, wrong about {wrong:.1%} of {called}", fontsize=10)
