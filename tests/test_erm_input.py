@@ -89,8 +89,8 @@ def test_labels():
     for bad in ([0, 1], np.arange(13) % 2):
         with refused("y", str(len(bad)), "12"):
             erm.fit(X, bad, 0.1)
-    for one in (np.zeros(12), ["a"] * 12):
-        with refused("y", "1 class"):
+    for one, told in ((np.zeros(12), "0.0"), (["a"] * 12, "'a'"), ([True] * 12, "True")):
+        with refused("y", f"one class only, {told};"):
             erm.fit(X, one, 0.1)
     with refused("y", "nan", "3"):
         erm.fit(X, [0, 1, 0, np.nan] * 3, 0.1)

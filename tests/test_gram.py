@@ -69,11 +69,12 @@ def test_shapes_around_the_tiles(shape, dtype, kernel):
         oracle.assert_close(K.T[np.ix_(j, i)], second[j], data[i], kernel)
 
 
-@pytest.mark.parametrize("offset", [0.0, 1e6, -3e7])
+@pytest.mark.parametrize("offset", [0.0, 1e6, -3e7, 1e8, 1e9, -1e10, 1e11, 1e12])
+@pytest.mark.parametrize("gamma", ["scale", 1.0])
 @pytest.mark.parametrize("form", ["symmetric", "cross", "csr", "mixed", "mixed swapped"])
-def test_rbf_keeps_its_digits_far_from_the_origin(offset, form):
+def test_rbf_keeps_its_digits_far_from_the_origin(offset, gamma, form):
     X = np.random.default_rng(0).normal(size=(60, 7)) + offset
-    kernel = kernels.RBF("scale").resolve(X)
+    kernel = kernels.RBF(gamma).resolve(X)
     x, z = {
         "symmetric": (X, None),
         "cross": (X, X.copy()),
@@ -96,6 +97,23 @@ def test_rbf_of_clusters_far_apart(form):
     assert (K == K.T).all()
     i = rng.integers(0, 300, size=40)
     oracle.assert_close(K[np.ix_(i, i)], X[i], X[i], kernel)
+
+
+@pytest.mark.parametrize("kind", [kernels.RBF, kernels.Laplacian])
+@pytest.mark.parametrize("offset", [1e9, 1e14])
+def test_sparse_rows_that_are_far_away_in_some_columns(kind, offset):
+    """Pairs near each other are found among pairs whose values vanish; rows have columns that the others lack."""
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(40, 30)).round(1) * (rng.random((40, 30)) < 0.3)
+    X[:, 3] += offset * rng.integers(0, 3, size=40)
+    X[5] = X[6]
+    kernel = kind(0.05)
+    for x, z in ((sparse.csr_array(X), None), (sparse.csr_array(X), X), (X, sparse.csr_array(X))):
+        K = kernels.gram(x, z, kernel)
+        exact = oracle.gram(X, X, kernel)
+        assert (np.abs(K - exact) <= 1e-13 * exact).all()
+        assert K[5, 6] == 1
+        assert (K == 0).any()
 
 
 @pytest.mark.parametrize("form", ["dense", "cross", "csr", "mixed"])

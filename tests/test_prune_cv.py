@@ -26,11 +26,27 @@ def noisy(n=200, p=3, seed=0):
     return X, (X[:, 0] > 0.2).astype(int) + (rng.random(n) < 0.15)
 
 
+COSTS = np.array([[0.0, 1.0, 5.0], [2.0, 0.0, 0.5], [10.0, 3.0, 0.25]])
+
+
+def too_low(y, told):
+    """What answers below the truth cost."""
+    return np.maximum(y - told, 0.0)
+
+
+def _log2(share):
+    with np.errstate(divide="ignore"):
+        return np.log2(share)
+
+
 LOSSES = {
     "zero_one": lambda t, X, y: (trees.predict(t, X) != y).astype(float),
     "gini": lambda t, X, y: ((trees.predict_proba(t, X) - (y[:, None] == t.classes)) ** 2).sum(axis=1),
+    "entropy": lambda t, X, y: -_log2((trees.predict_proba(t, X) * (y[:, None] == t.classes)).sum(axis=1)),
+    "costs": lambda t, X, y: COSTS[y, trees.predict(t, X)],
+    "too_low": lambda t, X, y: too_low(y, trees.predict(t, X)),
     "squared_error": lambda t, X, y: ((trees.predict(t, X) - y) ** 2).reshape(len(y), -1).sum(axis=1),
-    "absolute_error": lambda t, X, y: np.abs(trees.predict(t, X) - y),
+    "absolute_error": lambda t, X, y: np.abs(trees.predict(t, X) - y).reshape(len(y), -1).sum(axis=1),
     "poisson": lambda t, X, y: _poisson(trees.predict(t, X), y),
 }
 
@@ -73,6 +89,17 @@ CASES = {
     "fractions": {"missing": "fractional"},
     "fractions of numbers": {"missing": "fractional", "criterion": "squared_error"},
     "best first": {"max_leaves": 12},
+    "bits": {"measure": "entropy", "min_leaf": 5},
+    "infinite bits": {"measure": "entropy"},
+    "bits of fractions": {"measure": "entropy", "missing": "fractional", "min_leaf": 9},
+    "costs": {"measure": COSTS, "loss": "gini"},
+    "costs of fractions": {"measure": COSTS.tolist(), "missing": "fractional"},
+    "function of classes": {"measure": too_low},
+    "function of numbers": {"measure": too_low, "criterion": "squared_error", "sample_weight": True},
+    "absolute errors of means": {"measure": "absolute_error", "criterion": "squared_error"},
+    "absolute errors of several targets": {"measure": "absolute_error", "criterion": "squared_error"},
+    "squares of medians": {"measure": "squared_error", "criterion": "absolute_error", "missing": "fractional"},
+    "squares of counts": {"measure": "squared_error", "criterion": "poisson"},
 }
 
 
@@ -82,7 +109,7 @@ def test_errors_are_those_of_pruning_fold_by_fold(name):
     options = dict(CASES[name])
     if "criterion" in options and options["criterion"] != "entropy":
         y = y + X[:, 1] ** 2 if options["criterion"] != "poisson" else y.astype(float) * 2
-    if name == "several targets":
+    if "several targets" in name:
         y = np.column_stack([y, X[:, 0] * y])
     if "missing" in options:
         X[np.random.default_rng(1).random(X.shape) < 0.1] = np.nan
@@ -90,9 +117,10 @@ def test_errors_are_those_of_pruning_fold_by_fold(name):
     folds = np.arange(len(X)) % 4
     told = prune.cross_validate(X, y, folds=folds, sample_weight=weight, **options)
     loss, measure = options.pop("loss", None), options.pop("measure", None)
-    measure = measure or (
-        "zero_one" if options.get("criterion", "gini") in ("gini", "entropy") else options["criterion"]
-    )
+    if measure is None:
+        measure = "zero_one" if options.get("criterion", "gini") in ("gini", "entropy") else options["criterion"]
+    elif not isinstance(measure, str):
+        measure = "too_low" if callable(measure) else "costs"
     error, se = slowly(X, y, folds, loss, measure, weight, **options)
     np.testing.assert_allclose(told.error, error, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(told.se, se, rtol=1e-6, atol=1e-9)
@@ -135,6 +163,38 @@ def test_prices_are_above_alphas_that_are_the_same_but_for_rounding(scale):
     assert (prices[:2] > same * (1 + 1e-12)).all()
     np.testing.assert_allclose(prices[:2], same, rtol=1e-9)
     assert prices[2] == np.inf
+
+
+def test_what_an_error_costs_is_in_the_order_of_the_classes():
+    """Labels that are strings: mistakes about one class cost nothing, about the other ten."""
+    X, y = noisy()
+    words = np.array(["dear", "free"])[(y > 0).astype(int)]
+    told = prune.cross_validate(X, words, folds=4, rng=0, measure=[[0, 10], [0, 0]])
+    same = prune.cross_validate(X, words, folds=4, rng=0, measure=lambda y, told: 10.0 * ((y == "dear") & (told != y)))
+    np.testing.assert_allclose(told.error, same.error, rtol=1e-12)
+    np.testing.assert_allclose(told.se, same.se, rtol=1e-9)
+    wrong = prune.cross_validate(X, words, folds=4, rng=0, measure=1 - np.eye(2))
+    plain = prune.cross_validate(X, words, folds=4, rng=0)
+    np.testing.assert_array_equal(wrong.error, plain.error)
+    assert (told.measure, wrong.chosen) == ("costs", plain.chosen)
+
+
+def test_measures_of_any_size():
+    """Squares of losses neither overflow nor vanish, whatever the unit of the costs."""
+    X, y = noisy()
+    for unit in (1e-200, 1.0, 1e200):
+        told = prune.cross_validate(X, y, folds=4, rng=0, measure=unit * COSTS)
+        plain = prune.cross_validate(X, y, folds=4, rng=0, measure=COSTS)
+        np.testing.assert_allclose(told.error, unit * plain.error, rtol=1e-12)
+        np.testing.assert_allclose(told.se, unit * plain.se, rtol=1e-9)
+
+
+def test_a_measure_by_processes():
+    X, y = noisy()
+    told = prune.cross_validate(X, y, rng=0, folds=3, measure=too_low)
+    with by_processes() as executor:
+        again = prune.cross_validate(X, y, rng=0, folds=3, measure=too_low, executor=executor)
+    np.testing.assert_array_equal(told.fold_error, again.fold_error)
 
 
 def test_the_rules():
@@ -379,6 +439,9 @@ def test_the_books_split_of_spam(shared):
     table = np.loadtxt(shared / "data" / "spambase_esl.csv.gz", delimiter=",", skiprows=1)
     X, y, test = table[:, :57], table[:, 57], table[:, 58] == 1
     assert test.sum() == 1536
+    bundled = datasets.spambase()  # the same rows in the same order, so that the split fits them: docs/figures/_book.py
+    np.testing.assert_array_equal(bundled.X, X)
+    np.testing.assert_array_equal(bundled.y == "spam", y == 1)
     result = prune.cross_validate(X[~test], y[~test], criterion="entropy", rng=0, n_threads=1)
     wrong = {
         t.n_leaves: (trees.predict(t, X[test]) != y[test]).mean()

@@ -80,20 +80,36 @@ def test_loss(method):
             method(NUMBERS, loss=bad)
 
 
+def test_losses_of_means():
+    """Known of trees whose values are means, and of no others."""
+    for bad in ("zero_one", "absolute_error"):
+        with pytest.raises(ValueError, match='loss must be one of "squared_error", "poisson" for'):
+            prune.to_size(NUMBERS, 2, bad)
+    negative = trees.grow(X, Y - 0.5, criterion="squared_error")
+    with pytest.raises(ValueError, match=r'loss="poisson" needs means of at least 0, and the tree has -0\.5'):
+        prune.to_size(negative, 2, "poisson")
+    medians = trees.grow(X, Y + RNG.exponential(size=60), criterion="squared_error", leaf="median", max_leaves=5)
+    with pytest.raises(ValueError, match="the tree has other values"):
+        prune.to_size(medians, 2, "poisson")
+    by_median = trees.grow(X, Y, criterion="absolute_error")
+    with pytest.raises(ValueError, match='loss must be one of "absolute_error" for'):
+        prune.to_size(by_median, 2, "squared_error")
+
+
 def test_sizes():
     with pytest.raises(ValueError, match=rf"n_leaves is {TREE.n_leaves + 1}, but the tree has only {TREE.n_leaves}"):
         prune.to_size(TREE, TREE.n_leaves + 1)
     for bad in (0, -3, 2.5, np.nan):
         with pytest.raises(ValueError, match="n_leaves must be"):
             prune.to_size(TREE, bad)
-    for bad in ("2", None, True):
-        with pytest.raises(TypeError, match="n_leaves"):
+    for bad, shown in (("2", "'2'"), (None, "None"), (True, "True"), (np.True_, "True")):
+        with pytest.raises(TypeError, match=f"n_leaves must be a number, got {shown}"):
             prune.to_size(TREE, bad)
 
 
 def test_nodes_to_snip():
     for bad in (-1, TREE.n_nodes, [0, 10**6], [3, -2]):
-        with pytest.raises(ValueError, match="nodes has"):
+        with pytest.raises(ValueError, match=rf"nodes has -?\d+, but the nodes .* are 0 to {TREE.n_nodes - 1}"):
             prune.snip(TREE, bad)
     for bad in (0.5, [1.0], "a", None, [[1, 2]], [True]):
         with pytest.raises(TypeError, match="nodes must be"):
@@ -138,17 +154,25 @@ def test_raising_needs_the_training_rows():
 
 
 def test_validation_rows():
-    with pytest.raises(ValueError, match="2 columns but the tree was grown on 3"):
+    with pytest.raises(ValueError, match=r"^X_val has 2 columns but the tree was grown on 3"):
         prune.reduced_error(TREE, X[:, :2], Y)
+    with pytest.raises(ValueError, match=r"^X_val must be two-dimensional"):
+        prune.reduced_error(TREE, X[0], Y)
+    with pytest.raises(ValueError, match=r"^X_val is not a rectangular array"):
+        prune.reduced_error(TREE, [[1.0], [2.0, 3.0]], Y[:2])
+    with pytest.raises(TypeError, match=r"^column 1 of X_val does not hold numbers"):
+        prune.reduced_error(TREE, [[1.0, "a", 2.0]], Y[:1])
     with pytest.raises(ValueError, match="y_val holds 7, which is none of the tree's classes"):
         prune.reduced_error(TREE, X[:2], [0, 7])
     with pytest.raises(ValueError, match="y_val holds 'a'"):
         prune.reduced_error(TREE, X[:2], ["a", "b"])
-    with pytest.raises(ValueError, match="y_val has 3 entries but X has 2 rows"):
+    with pytest.raises(ValueError, match="y_val has 3 entries but X_val has 2 rows"):
         prune.reduced_error(TREE, X[:2], [0, 1, 1])
     with pytest.raises(ValueError, match="X_val has no rows"):
         prune.reduced_error(TREE, X[:0], [])
-    with pytest.raises(ValueError, match="X holds inf"):
+    with pytest.raises(ValueError, match="sample_weight has 3 entries but X_val has 2 rows"):
+        prune.reduced_error(TREE, X[:2], [0, 1], sample_weight=[1, 1, 1])
+    with pytest.raises(ValueError, match=r"X_val holds inf at row [0-9]+, column [0-9]"):
         prune.reduced_error(TREE, np.where(X.max() == X, np.inf, X), Y)
     with pytest.raises(ValueError, match="sample_weight is zero for every row"):
         prune.reduced_error(TREE, X, Y, sample_weight=np.zeros(60))
@@ -187,13 +211,26 @@ def test_cross_validation():
         ({"groups": [1, 2]}, "groups has 2 entries"),
         ({"groups": Y, "folds": np.arange(60) % 3}, "both given"),
         ({"loss": "squared_error"}, "loss must be"),
-        ({"measure": "entropy"}, "measure must be"),
-        ({"measure": "squared_error"}, "measure must be"),
+        ({"measure": "squared_error"}, 'measure must be one of "zero_one", "gini", "entropy", a matrix of costs'),
+        ({"measure": 3}, "measure must be one of"),
+        ({"measure": np.zeros((3, 3))}, "measure must be a 2 × 2 array of costs, got shape"),
+        ({"measure": [[0, 1], [-1, 0]]}, r"costs of at least 0, got -1\.0 at \(1, 0\)"),
+        ({"measure": [[0, 1], [np.nan, 0]]}, "measure holds nan"),
+        ({"measure": lambda y, told: 1.0}, "measure must give a number for each row"),
+        ({"measure": lambda y, told: np.where(y == told, 0.0, -2.0)}, r"at least 0, but gave -2\.0"),
+        ({"measure": lambda y, told: np.full(len(y), np.nan)}, "at least 0, but gave nan"),
+        ({"measure": lambda y, told: y.astype(str)}, "measure must give a number for each row"),
         ({"criterion": "squared_error", "measure": "zero_one"}, "measure must be"),
+        (
+            {"criterion": "squared_error", "measure": "poisson"},
+            'one of "squared_error", "absolute_error", or a function',
+        ),
+        ({"criterion": "squared_error", "measure": np.eye(2)}, "measure must be"),
         ({"max_depth": -1}, "max_depth"),
         ({"criterion": "squared_error", "leaf": "linear"}, "linear models in its leaves"),
         ({"sample_weight": np.zeros(60)}, "sample_weight is zero"),
         ({"class_weight": {5: 1.0}}, "class_weight names 5"),
+        ({"folds": np.arange(60) % 2, "sample_weight": np.arange(60) % 2.0}, "sample_weight above 0 are in one fold"),
     ):
         with pytest.raises(ValueError, match=words):
             prune.cross_validate(X, Y, **options)

@@ -9,6 +9,7 @@ from _tree import assert_identical, assert_well_formed, rows_of_nodes, sent_left
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import prune as oracle
+from scipy.special import rel_entr
 
 from kernelrules import prune
 from kernelrules import tree as trees
@@ -93,6 +94,40 @@ def test_pairs_of_leaves_go_one_by_one(criterion, data):
         pruned = prune.to_size(tree, n_leaves)
         assert pruned.n_leaves == n_leaves
         assert leaves_in(tree, pruned) == oracle.to_size(tree, risk, n_leaves)
+
+
+def losses_by_node(tree, X, y, weight, loss):
+    """Of the rows that pass each node, about their mean, from the targets themselves."""
+    found = []
+    for rows in trees.decision_path(tree, X).toarray().astype(bool).T:
+        w, targets = weight[rows, None], y[rows].reshape(rows.sum(), -1)
+        mean = (w * targets).sum(axis=0) / w.sum()
+        if loss == "squared_error":
+            found.append(float((w * (targets - mean) ** 2).sum()))
+        else:
+            found.append(float((w * (rel_entr(targets, mean) - targets + mean)).sum()))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("criterion", "loss", "several"),
+    [("squared_error", "poisson", False), ("squared_error", "poisson", True), ("poisson", "squared_error", False)],
+)
+def test_losses_of_numbers_that_a_tree_was_not_grown_by(criterion, loss, several):
+    """From the means alone, and the same as from all targets."""
+    differs = False
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(60, 3))
+        y = rng.poisson(np.exp(X[:, :2] + 0.5)).astype(float) + 1000.0 * (seed == 7)
+        y, weight = y if several else y[:, 0], rng.integers(1, 4, 60).astype(float)
+        tree = trees.grow(X, y, criterion=criterion, sample_weight=weight, max_leaves=12)
+        risk = losses_by_node(tree, X, y, weight, loss)
+        for n_leaves in range(1, tree.n_leaves + 1):
+            kept = leaves_in(tree, prune.to_size(tree, n_leaves, loss))
+            assert kept == oracle.to_size(tree, risk, n_leaves)
+            differs |= kept != leaves_in(tree, prune.to_size(tree, n_leaves))
+    assert differs
 
 
 @pytest.mark.parametrize("criterion", ["gini", "squared_error"])

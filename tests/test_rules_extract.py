@@ -158,6 +158,9 @@ def test_trees_that_are_no_rules():
         grown = tree.grow(X, y, missing=missing, max_depth=3)
         with pytest.raises(ValueError, match=f'missing="{missing}".*{reason}.*approximate=True'):
             rules.extract(grown)
+        for write in (export.to_python, export.to_sql):
+            with pytest.raises(ValueError, match=r"rules\.extract\(t, approximate=True\)"):
+                write(grown)
         found = rules.extract(grown, approximate=True)
         known = rng.normal(size=(100, 3))
         np.testing.assert_array_equal(rules.predict(found, known), tree.predict(grown, known))

@@ -246,9 +246,9 @@ def test_what_is_refused():
     found = rules.extract(tree.grow([["red", 1.0], ["blue", 2.0]], ["a", "b"]))
     with pytest.raises(ValueError, match="X has 3 columns but the rules were grown on 2"):
         rules.predict(found, np.zeros((1, 3)))
-    with pytest.raises(ValueError, match="column 0 holds 'pink' at row 1, which is none of the rules' categories"):
+    with pytest.raises(ValueError, match="column 0 of X holds 'pink' at row 1, which is none of the rules' categories"):
         rules.predict(found, [["red", 1.0], ["pink", 1.0]], unseen="error")
-    with pytest.raises(check.DtypeError, match="column 0 holds 3"):
+    with pytest.raises(check.DtypeError, match="column 0 of X holds 3"):
         rules.predict(found, [[3, 1.0]])
     with pytest.raises(ValueError, match="unseen must be"):
         rules.predict(found, [["red", 1.0]], unseen="larger")

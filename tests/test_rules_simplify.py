@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import rules as oracle
 from rule_lists import as_given, coded_rows, rule_lists
+from scipy import sparse
 from test_rules_extract import coded, flu
 
 from kernelrules import check, datasets, rules, tree
@@ -203,13 +204,22 @@ def test_one_class_one_row_and_constant_columns():
 def test_what_simplify_refuses():
     X, y = noisy(50)
     full = rules.extract(tree.grow(X, y))
+    of_numbers = rules.extract(tree.grow(X, (X[:, 0] > 0).astype(int)))
     regression = rules.extract(tree.grow(X, X[:, 0], criterion="squared_error"))
+    endless = np.where(np.arange(8).reshape(2, 4) == 6, np.inf, X[:2])
     for says, kind, call in [
         ("simplify needs X_val and y_val.*a validation set", ValueError, lambda: rules.simplify(full)),
         ("the training data", ValueError, lambda: rules.simplify(full, X, method="pessimistic")),
-        ("X has 3 columns but the rules were grown on 4", ValueError, lambda: rules.simplify(full, X[:, :3], y)),
-        ("y_val holds .*'maybe'", ValueError, lambda: rules.simplify(full, X[:1], ["maybe"])),
-        ("y_val has 49 entries but X has 50 rows", ValueError, lambda: rules.simplify(full, X, y[:49])),
+        ("X_val has 3 columns but the rules were grown on 4", ValueError, lambda: rules.simplify(full, X[:, :3], y)),
+        ("y_val holds 'maybe', which", ValueError, lambda: rules.simplify(full, X[:1], ["maybe"])),
+        ("y_val holds 2, which", ValueError, lambda: rules.simplify(of_numbers, X[:3], [0, 1, 2])),
+        ("X_val holds inf at row 1, column 2", ValueError, lambda: rules.simplify(full, endless, y[:2])),
+        (
+            "X_val holds inf at row 1, column 2",
+            ValueError,
+            lambda: rules.simplify(full, sparse.csr_array(endless), y[:2]),
+        ),
+        ("y_val has 49 entries but X_val has 50 rows", ValueError, lambda: rules.simplify(full, X, y[:49])),
         ("X_val has no rows", ValueError, lambda: rules.simplify(full, X[:0], y[:0])),
         ("method must be", ValueError, lambda: rules.simplify(full, X, y, method="guess")),
         ("confidence must be in", ValueError, lambda: rules.simplify(full, X, y, confidence=0.6)),

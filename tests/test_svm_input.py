@@ -303,6 +303,8 @@ def test_sample_weights_are_refused(fit):
 def test_a_class_without_weight(nu):
     with refused("sample_weight"):
         svm.svc(X, Y, nu=nu, sample_weight=(Y == 0).astype(float))
+    with refused("sample_weight", "class True have"):
+        svm.svc(X, Y != 0, nu=nu, sample_weight=(Y == 0).astype(float))
     with refused("sample_weight"):
         svm.svc(X, Y3, nu=nu, sample_weight=(Y3 != 2).astype(float))
 
@@ -479,6 +481,9 @@ def test_tune_is_refused():
         for bad in values:
             with refused(option):
                 svm.tune(X, Y, **{**tune, option: bad})
+    for bad, says in (([0.1, "scale"], r"gammas\[1\] must be a number, got 'scale'"), ("auto", "got 'auto'")):
+        with refused("gammas", says):
+            svm.tune(X, Y, **(tune | {"gammas": bad}))
     with refused("gammas"):
         svm.tune(X, Y, **tune, kernel=kernels.Linear())
 

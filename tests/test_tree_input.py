@@ -296,7 +296,7 @@ def test_columns_named_as_categories():
 @pytest.mark.parametrize("categorical", [None, [1], ["size"]])
 def test_strings_that_are_not_named_are_refused(categorical):
     frame = pd.DataFrame({"word": ["x", "y"], "size": [1, 2]})
-    with pytest.raises(check.DtypeError, match="column 'word' does not hold numbers but, for example, 'x'"):
+    with pytest.raises(check.DtypeError, match="column 'word' of X does not hold numbers but, for example, 'x'"):
         read(frame, categorical)
 
 
@@ -356,12 +356,12 @@ def test_only_missing_categories():
 
 
 def test_numbers_for_words_are_refused():
-    with pytest.raises(check.DtypeError, match=r"column 0 holds .*1.*, but the tree's categories are such as"):
+    with pytest.raises(check.DtypeError, match=r"column 0 of X holds .*1.*, but the tree's categories are such as"):
         read_again(COLOURS, np.ones((2, 2)))
-    with pytest.raises(check.DtypeError, match="column 1 does not hold numbers"):
+    with pytest.raises(check.DtypeError, match="column 1 of X does not hold numbers"):
         read_again(COLOURS, [["red", "large"]])
     numbers = stump([np.array([3.0, 7.0])], flags=[1, 0])
-    with pytest.raises(check.DtypeError, match="column 0 holds"):
+    with pytest.raises(check.DtypeError, match="column 0 of X holds"):
         read_again(numbers, [["three"]])
     for X in ([[7], [3], [5]], np.array([[7.0], [3.0], [5.0]], dtype=np.float32), [[7], [3.0], [np.int8(5)]]):
         same(read_again(numbers, X), [[1], [0], [-1]])

@@ -1,52 +1,55 @@
-"""The picture of guide/pruning.rst: cross-validated error against size on Spambase, and what each method chooses.
+"""The first picture of guide/pruning.rst: cross-validated error against size on Spambase, as in figure 9.4 of The
+Elements of Statistical Learning, and what each method leaves.
 
 docs/conf.py runs it; `python docs/figures/prune.py` writes prune.png here.
 """
 
 import numpy as np
+from _book import spam
 from matplotlib.figure import Figure
 
-from kernelrules import datasets, plot, prune, tree
+from kernelrules import plot, prune, tree
 
 BLUE, RED = "#1f5fa8", "#c44e52"
+LARGEST = 45  # leaves shown: beyond, the curves are flat
 
 
-def halves():
-    """Two thirds of the e-mails to grow and prune on, the others to test."""
-    X, y, *_ = datasets.spambase()
-    order = np.random.default_rng(0).permutation(len(X))
-    return X, y, order[:3065], order[3065:]
-
-
-def draw_curve(axes, result, test_error):
-    """Errors of the nested trees with the choice of the 1-SE rule, and those on test rows."""
+def draw_curve(axes, result, test_error, called):
+    """Errors of the nested trees with the choice of the 1-SE rule, and those on test rows; alphas above."""
     plot.cv_curve(result, axes)
     errors = [test_error(alpha) for alpha in result.alphas]
-    axes.plot(result.n_leaves, errors, color=RED, linewidth=1.3, label="test rows")
-    axes.set(ylabel="error rate", ylim=(0, 0.25), title="Spambase: error against size")
+    axes.plot(result.n_leaves, errors, color=RED, linewidth=1.3, marker=".", markersize=4, label=called)
+    axes.set(xscale="linear", xlim=(0, LARGEST), ylim=(0, 0.45), ylabel="error rate", xlabel="leaves")
     axes.legend(frameon=False, fontsize=8)
+    above = axes.secondary_xaxis("top")
+    sizes = [int(result.n_leaves[np.abs(result.n_leaves - size).argmin()]) for size in (1, 5, 10, 20, 30, 40)]
+    alphas = [result.alphas[result.n_leaves == size][0] for size in dict.fromkeys(sizes)]
+    above.set_xticks(list(dict.fromkeys(sizes)), [f"{alpha:.2g}" for alpha in alphas], fontsize=8)
+    above.set_xlabel("α", fontsize=9)
 
 
-def draw_methods(axes, chosen):
+def draw_methods(axes, chosen, called):
     """Leaves and test error of the trees that the methods leave."""
     for name, (leaves, error) in chosen.items():
         axes.scatter(leaves, error, s=24, color=RED if name == "whole tree" else BLUE, zorder=3)
         axes.annotate(name, (leaves, error), xytext=(5, 4), textcoords="offset points", fontsize=8)
-    axes.set(xscale="log", xlabel="leaves", ylabel="error rate on the test rows", title="What each method leaves")
+    axes.set(xscale="log", xlabel="leaves", ylabel=f"error rate, {called}", title="What each method leaves")
     axes.set_xlim(8, 600)
     axes.margins(y=0.15)
 
 
 def draw(path):
     """Write the picture."""
-    X, y, train, test = halves()
-    result = prune.cross_validate(X[train], y[train], rng=0)
+    X, y, _, test, called = spam()
+    train = np.flatnonzero(~test)
+    result = prune.cross_validate(X[train], y[train], criterion="entropy", rng=0)
     whole = result.grown
 
     def error(pruned):
         return float((tree.predict(pruned, X[test]) != y[test]).mean())
 
-    part, held = train[:2043], train[2043:]
+    mixed = np.random.default_rng(0).permutation(train)
+    part, held = mixed[:2043], mixed[2043:]
     trees = {
         "whole tree": whole,
         "1-SE": result.tree,
@@ -54,15 +57,16 @@ def draw(path):
         "pessimistic": prune.pessimistic(whole),
         "mdl": prune.mdl(whole),
         "chi2(0.001)": prune.chi2(whole, 0.001),
-        "reduced_error": prune.reduced_error(tree.grow(X[part], y[part]), X[held], y[held]),
+        "reduced_error": prune.reduced_error(tree.grow(X[part], y[part], criterion="entropy"), X[held], y[held]),
     }
-    figure = Figure(figsize=(9.6, 4.2), layout="constrained", dpi=160)
+    figure = Figure(figsize=(9.6, 4.6), layout="constrained", dpi=160)
     left, right = figure.subplots(1, 2)
-    draw_curve(left, result, lambda alpha: error(prune.cost_complexity(whole, alpha)))
-    draw_methods(right, {name: (pruned.n_leaves, error(pruned)) for name, pruned in trees.items()})
+    draw_curve(left, result, lambda alpha: error(prune.cost_complexity(whole, alpha)), called)
+    draw_methods(right, {name: (pruned.n_leaves, error(pruned)) for name, pruned in trees.items()}, called)
     for axes in (left, right):
         axes.title.set_size(10)
-        axes.spines[["top", "right"]].set_visible(False)
+        axes.spines["right"].set_visible(False)
+    right.spines["top"].set_visible(False)
     figure.savefig(path)
 
 

@@ -17,8 +17,8 @@ _CLOSE_LABELS = 1 << 12  # numbers between the lowest and the highest that are c
 _SHARE_OF_ROWS = 0.1  # of the number of rows: weights that sum to less hardly count rows
 
 
-def _column(values: Any, name: str, n: int) -> np.ndarray:
-    """One-dimensional, with n entries."""
+def _column(values: Any, name: str, n: int, data: str) -> np.ndarray:
+    """One-dimensional, with n entries, one for each row of what is called `data`."""
     if np.ma.is_masked(values):
         raise ValueError(
             f"{name} has masked entries, first at position {int(np.flatnonzero(np.ma.getmaskarray(values))[0])}"
@@ -27,11 +27,11 @@ def _column(values: Any, name: str, n: int) -> np.ndarray:
     if array.ndim != 1:
         raise ValueError(f"{name} must be one-dimensional, got shape {array.shape}")
     if len(array) != n:
-        raise ValueError(f"{name} has {len(array)} entries but X has {n} rows")
+        raise ValueError(f"{name} has {len(array)} entries but {data} has {n} rows")
     return array
 
 
-def labels(y: Any, n: int, name: str = "y") -> tuple[np.ndarray, np.ndarray]:
+def labels(y: Any, n: int, name: str = "y", data: str = "X") -> tuple[np.ndarray, np.ndarray]:
     """The classes in ascending order, and for each row the number of its class.
 
     Parameters
@@ -40,8 +40,8 @@ def labels(y: Any, n: int, name: str = "y") -> tuple[np.ndarray, np.ndarray]:
         Labels of any kind that can be ordered: strings, whole numbers, booleans.
     n : int
         How many there have to be.
-    name : str
-        What to call it in an error.
+    name, data : str
+        What to call them, and the data that they belong to, in an error.
 
     Returns
     -------
@@ -53,7 +53,7 @@ def labels(y: Any, n: int, name: str = "y") -> tuple[np.ndarray, np.ndarray]:
     >>> labels(["no", "yes", "no"], 3)
     (array(['no', 'yes'], dtype='<U3'), array([0, 1, 0]))
     """
-    array = _column(y, name, n)
+    array = _column(y, name, n, data)
     if array.dtype.kind == "f":
         bad = np.flatnonzero(~np.isfinite(array))
         if len(bad):
@@ -83,9 +83,9 @@ def _close_labels(array: np.ndarray, lowest: int, highest: int) -> tuple[np.ndar
     return classes, number[offsets]
 
 
-def targets(y: Any, n: int, name: str = "y") -> np.ndarray:
+def targets(y: Any, n: int, name: str = "y", data: str = "X") -> np.ndarray:
     """Finite numbers, one a row, in float64."""
-    array = _column(y, name, n)
+    array = _column(y, name, n, data)
     if array.dtype.kind not in "fiub":
         raise DtypeError(f"{name} must hold real numbers, got dtype {array.dtype}")
     numbers = in_order(array, np.float64)
@@ -95,11 +95,11 @@ def targets(y: Any, n: int, name: str = "y") -> np.ndarray:
     return numbers
 
 
-def weights(sample_weight: Any, n: int, name: str = "sample_weight") -> np.ndarray:
+def weights(sample_weight: Any, n: int, name: str = "sample_weight", data: str = "X") -> np.ndarray:
     """Weights at least 0 and not all 0; None means 1 for every row."""
     if sample_weight is None:
         return np.ones(n)
-    array = targets(sample_weight, n, name)
+    array = targets(sample_weight, n, name, data)
     bad = np.flatnonzero(array < 0)
     if len(bad):
         raise ValueError(f"{name} must not be negative, got {array[bad[0]]} at position {bad[0]}")

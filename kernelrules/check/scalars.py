@@ -55,7 +55,7 @@ def shown(value: Any) -> str:
 def real(value: Any, name: str) -> float:
     """A finite real number as a float."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (numbers.Real, np.floating, np.integer)):
-        raise TypeError(f"{name} must be a number, got {value!r}")
+        raise TypeError(f"{name} must be a number, got {shown(value)}")
     try:
         number = float(value)
     except OverflowError:

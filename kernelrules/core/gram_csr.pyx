@@ -7,12 +7,14 @@ dense side stand side by side, feature by feature, and each entry of a sparse ro
 Every kernel needs a sum over the common entries only: x·z, and for the distances
     |x-z|²  = |x|² + |z|² - 2 sum x z           |x-z|_1 = |x|_1 + |z|_1 - 2 sum min(|x|, |z|) where the signs agree.
 All sums are in float64. Where gamma times the sizes of x and z is so large that the subtraction would leave too few
-digits, sizes and sums are carried in two parts (error-free sums and products), good to twice the digits.
+digits, sizes and sums are carried in two parts (error-free sums and products), good to twice the digits. Where even
+these are too few, the pairs whose values do not vanish are computed again from the differences of their entries.
 
 Invariant: one task makes whole rows in a fixed order, so any number of threads gives the same bits.
 """
 
 from cython.parallel cimport prange, threadid
+from libc.float cimport DBL_MAX
 from libc.math cimport fabs, fma, sqrt
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memset
@@ -38,6 +40,9 @@ cdef enum:
     STRIP = 64              # rows of the result made by one task, and mirrored where it is symmetric
 
 cdef double SAFE_NORM = 30.0        # gamma times the sizes up to which plain float64 keeps K to 3e-14; see needs_care
+cdef double TWOFOLD = 1.3e-32       # of the sizes and a term: what sums in two parts may lose
+cdef double MOST_LOST = 1e-14       # of an exponent
+cdef double VANISHED = 760.0        # exponents beyond which K is zero in either type
 
 
 # ---- sums ------------------------------------------------------------------------------------------------------
@@ -58,14 +63,6 @@ cdef inline void add_twofold(bint absolute, double a, double b, double *high, do
     if not absolute:
         low[0] += fma(a, b, -term)
     high[0] = total
-
-
-cdef inline void bounds(const Rows *rows, Py_ssize_t i, Py_ssize_t *first, Py_ssize_t *last) noexcept nogil:
-    if rows.indices == NULL:
-        first[0] = i * rows.stride
-        last[0] = first[0] + rows.n_features
-    else:
-        first[0], last[0] = rows.indptr[i], rows.indptr[i + 1]
 
 
 cdef int find_norms(const Plan *plan, Rows *rows, const real_t *example) noexcept nogil:
@@ -121,15 +118,44 @@ cdef bint needs_care(const Plan *plan, double norm, double largest_other) noexce
     return plan.distance and not plan.kernel.gamma * (norm + largest_other) * sqrt(1 + terms / 32) <= SAFE_NORM
 
 
-cdef void finish_sums(const Plan *plan, const double *norm, const double *others, Py_ssize_t n, const double *high,
-                      const double *low, real_t *row) noexcept nogil:
-    """row[j] = the kernel's value from the sum over common entries; low is NULL where the sums have one part."""
+cdef double distance_between(const Plan *plan, const Rows *x, Py_ssize_t i, const Rows *z, Py_ssize_t j,
+                             const real_t *example) noexcept nogil:
+    """From the differences of the entries: nothing cancels, and the sum is carried in two parts."""
+    cdef Merge at
+    cdef Py_ssize_t column = 0
+    cdef double gap = 0, high = 0, low = 0
+    start_merge(x, i, z, j, &at)
+    while next_gap(x, z, &at, &column, &gap, example):
+        add_twofold(plan.absolute, gap, gap, &high, &low)
+    return high + low if high <= DBL_MAX else high
+
+
+cdef void mend_lost(const Plan *plan, const Rows *x, Py_ssize_t i, const Rows *z, Py_ssize_t j0, Py_ssize_t n,
+                    real_t *row) noexcept nogil:
+    """Compute again the exponents that sums in two parts leave in doubt, and that are not too large to matter."""
+    cdef double terms = 8 + min(x.longest, z.longest)
+    cdef double doubt = plan.kernel.gamma * (x.norms[2 * i] + z.largest_norm) * terms * TWOFOLD
+    cdef Py_ssize_t j
+    if doubt <= MOST_LOST:
+        return
+    for j in range(n):
+        if not row[j] > VANISHED + doubt:
+            row[j] = <real_t> (plan.kernel.gamma * distance_between(plan, x, i, z, j0 + j, <const real_t *> row))
+
+
+cdef void finish_sums(const Plan *plan, const Rows *x, Py_ssize_t i, const Rows *z, Py_ssize_t j0, Py_ssize_t n,
+                      const double *high, const double *low, real_t *row) noexcept nogil:
+    """row[j] = the kernel's value of x_i and z_(j0 + j) from the sum over common entries; low is NULL where the sums
+    have one part."""
     cdef double gamma = plan.kernel.gamma, size, back, gap
+    cdef const double *norm
+    cdef const double *others
     cdef Py_ssize_t j
     if not plan.distance:
         for j in range(n):
             row[j] = <real_t> high[j]
     else:
+        norm, others = x.norms + 2 * i, z.norms + 2 * j0
         for j in range(n):
             size = norm[0] + others[2 * j]
             gap = size - 2 * high[j]
@@ -137,6 +163,8 @@ cdef void finish_sums(const Plan *plan, const double *norm, const double *others
                 back = size - norm[0]
                 gap += ((norm[0] - (size - back)) + (others[2 * j] - back) + norm[1] + others[2 * j + 1]) - 2 * low[j]
             row[j] = <real_t> (gamma * gap if gap > 0 else 0)
+        if low != NULL:
+            mend_lost(plan, x, i, z, j0, n, row)
     finish_row(plan.simd, &plan.finish, <real_t> 0, NULL, row, n)
 
 
@@ -182,7 +210,7 @@ cdef void sparse_row(const Plan *plan, Py_ssize_t i, Py_ssize_t n, double *high,
         else:
             for b in range(first, last):
                 high[rows[b]] += value * z[b]
-    finish_sums(plan, plan.x.norms + 2 * i, plan.z.norms, n, high, low if care else NULL, row)
+    finish_sums(plan, &plan.x, i, &plan.z, 0, n, high, low if care else NULL, row)
 
 
 cdef void sparse_strip(const Plan *plan, Py_ssize_t strip, real_t *out, Py_ssize_t stride_out,
@@ -259,8 +287,7 @@ cdef void panel_strip(const Plan *plan, Py_ssize_t strip, real_t *out, Py_ssize_
         for s in range(n_s):
             panel_sums(plan, sparse, s0 + s, panel, care, high + s, low + s, out)
         for d in range(n_d):
-            finish_sums(plan, dense.norms + 2 * (d0 + d), sparse.norms + 2 * s0, n_s, high + d * CHUNK,
-                        low + d * CHUNK if care else NULL, row)
+            finish_sums(plan, dense, d0 + d, sparse, s0, n_s, high + d * CHUNK, low + d * CHUNK if care else NULL, row)
             for s in range(n_s):
                 if swapped:
                     out[(s0 + s) * stride_out + d0 + d] = row[s]

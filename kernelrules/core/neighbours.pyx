@@ -267,24 +267,13 @@ def rank_dense(const real_t[:, :] x, const Py_ssize_t[::1] rows, const Py_ssize_
 
 cdef double square_between_sparse(const gram_csr.Rows *rows, Py_ssize_t i, Py_ssize_t j) noexcept nogil:
     """By merging the two rows: the same sums as square_between, which also adds zeros."""
-    cdef const double *data = <const double *> rows.data
-    cdef const int *columns = rows.indices
-    cdef Py_ssize_t a = rows.indptr[i], a_end = rows.indptr[i + 1], b = rows.indptr[j], b_end = rows.indptr[j + 1]
+    cdef gram_csr.Merge at
     cdef double sums[KR_NEAR_LANES]
-    cdef double gap
-    cdef int column
+    cdef double gap = 0
+    cdef Py_ssize_t column = 0
     memset(sums, 0, sizeof(sums))
-    while a < a_end or b < b_end:
-        if b == b_end or (a < a_end and columns[a] < columns[b]):
-            column, gap = columns[a], data[a]
-            a += 1
-        elif a == a_end or columns[b] < columns[a]:
-            column, gap = columns[b], data[b]
-            b += 1
-        else:
-            column, gap = columns[a], data[a] - data[b]
-            a += 1
-            b += 1
+    gram_csr.start_merge(rows, i, rows, j, &at)
+    while gram_csr.next_gap(rows, rows, &at, &column, &gap, <const double *> rows.data):
         sums[column % KR_NEAR_LANES] += gap * gap
     return kr_near_total(sums)
 

@@ -263,7 +263,7 @@ def _smooth(loss: Any) -> losses.Loss:
 
 def _require_classes(classes: np.ndarray, codes: np.ndarray) -> None:
     if len(classes) < 2:
-        raise ValueError(f"y holds {len(classes)} class(es); at least two are needed")
+        raise ValueError(f"y holds one class only, {check.shown(classes[0])}; at least two are needed")
     counts = np.bincount(codes, minlength=len(classes))
     if (counts == 0).any():
         raise ValueError(f"all rows of class {check.shown(classes[np.argmin(counts)])} have sample_weight 0")

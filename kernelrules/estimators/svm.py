@@ -8,8 +8,9 @@ import numpy as np
 from sklearn.base import ClassifierMixin, OutlierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 
-from kernelrules import kernels, svm
+from kernelrules import check, kernels, svm
 from kernelrules.estimators._common import KernelEstimator, called
+from kernelrules.kernels.values import linear_weights
 from kernelrules.results import Certificate, SVMModel
 from kernelrules.svm.use import vote
 
@@ -65,7 +66,7 @@ class _Machine(KernelEstimator):
         """Weights of the columns, (n_machines, n_features), for the linear kernel."""
         if not isinstance(self.model_.kernel, kernels.Linear):
             raise AttributeError(f"coef_ exists for the linear kernel only, and this is {self.model_.kernel!r}")
-        return np.asarray(self.model_.dual_coef @ self.model_.support_vectors)
+        return np.asarray(linear_weights(check.matrix(self.model_.support_vectors), self.model_.dual_coef).T)
 
 
 class KernelSVC(ClassifierMixin, _Machine):

@@ -2,10 +2,14 @@
 
 A kernel is one of `specs`, or a callable k(X, Z) of the user's that gives a matrix; data are what `check.matrix` gives
 (ndarray or Csr). `product` multiplies a kernel matrix with coefficients without ever holding the matrix.
+
+Linear kernels of data far from the origin lose their digits: `far_centre` finds such data, and `linear_weights` sums
+them up from differences.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -18,9 +22,11 @@ from kernelrules.kernels.specs import Kernel, Linear
 
 __all__ = [
     "ask",
+    "far_centre",
     "finite_answers",
     "is_callable",
     "linear_values",
+    "linear_weights",
     "plain",
     "product",
     "require_symmetric",
@@ -30,6 +36,7 @@ __all__ = [
 ]
 
 _BLOCK = 256  # rows of a callable kernel made at a time
+_FAR = 1e4  # mean square of the distances from the centre, in which the square of its own from the origin is far
 _NUMBERS = 1 << 20  # of rows that are multiplied with weights at a time
 _ASYMMETRY = 1e-6  # of a given matrix, relative to its largest entry, that passes for rounding
 
@@ -108,6 +115,31 @@ def linear_values(x: Any, weights: np.ndarray, n_threads: int, tick: Any = None)
     return out
 
 
+def far_centre(x: Any) -> np.ndarray | None:
+    """The mean of dense rows that lie much nearer to each other than to the origin; None of others."""
+    if isinstance(x, check.Csr) or len(x) == 0:
+        return None
+    with np.errstate(over="ignore", invalid="ignore"):
+        centre = x.mean(axis=0, dtype=np.float64)
+        square = float(np.square(centre).sum())
+        mean_square = float(np.einsum("ij,ij->", x, x, dtype=np.float64)) / len(x)
+        far = square > 0 and mean_square < (1 + 1 / _FAR) * square < math.inf
+    return centre if far else None
+
+
+def linear_weights(z: Any, coefficients: np.ndarray) -> np.ndarray:
+    """zᵀ · coefficientsᵀ, (n_features, n_columns): what the linear kernel of z multiplies rows with.
+
+    Of rows far from the origin it is the sum over their differences from a centre, and the centre times the sum of the
+    coefficients, correctly rounded: where that is zero but for rounding, as in machines, nothing large cancels.
+    """
+    centre = far_centre(z)
+    if centre is None:
+        return plain(z).T @ coefficients.T
+    sums = np.array([math.fsum(row) for row in coefficients])
+    return (z - centre).T @ coefficients.T + np.outer(centre, sums)
+
+
 def product(
     x: Any, z: Any, kernel: Any, coefficients: np.ndarray, n_threads: int, tick: Any = None, wanted: Any = None
 ) -> np.ndarray:
@@ -126,7 +158,7 @@ def product(
     if isinstance(kernel, Linear):
         with parallel.blas_threads(1):
             with np.errstate(over="ignore", invalid="ignore"):
-                weights = plain(z).T @ coefficients.T
+                weights = linear_weights(z, coefficients)
             return finite_answers(linear_values(x, weights, n_threads, tick))
     if isinstance(x, check.Csr) or isinstance(z, check.Csr):
         a, b = (m if isinstance(m, check.Csr) else check.sparse_rows(m) for m in (x, z))

@@ -174,7 +174,7 @@ def _given(y: Any, classes: np.ndarray | None, n: int) -> tuple[np.ndarray | Non
     known = {label: k for k, label in enumerate(classes.tolist())}
     unknown = [label for label in own.tolist() if label not in known]
     if unknown:
-        raise ValueError(f"y holds {unknown[0]!r}, which the model does not know")
+        raise ValueError(f"y holds {check.shown(unknown[0])}, which the model does not know")
     return np.array([known[label] for label in own.tolist()])[codes], None
 
 

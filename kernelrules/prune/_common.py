@@ -19,6 +19,7 @@ from kernelrules.results import Surrogates, Tree
 __all__ = [
     "IMPURITIES",
     "LOSSES",
+    "checked_loss",
     "class_counts",
     "cut",
     "node_risk",
@@ -78,6 +79,18 @@ def class_counts(tree: Tree) -> np.ndarray:
     return near if whole else counts
 
 
+def checked_loss(tree: Tree, loss: Any, more: tuple[str, ...] = ()) -> str:
+    """The name of a loss, the default for None: of those that a tree of its kind has, or of some more."""
+    of_classes = tree.classes is not None
+    if loss is None:
+        return "zero_one" if of_classes else tree.criterion
+    allowed = dict.fromkeys((*_OF_CLASSES, tree.criterion) if of_classes else (tree.criterion, *more))
+    if not isinstance(loss, str) or loss not in allowed:
+        choices = ", ".join(f'"{choice}"' for choice in allowed)
+        raise ValueError(f"loss must be one of {choices} for a tree grown by {tree.criterion}, got {loss!r}")
+    return loss
+
+
 def node_risk(tree: Tree, loss: str | None) -> tuple[np.ndarray, str]:
     """Loss of the rows of every node as a leaf, summed by weight; and the name of the loss.
 
@@ -95,12 +108,7 @@ def node_risk(tree: Tree, loss: str | None) -> tuple[np.ndarray, str]:
         Not divided by anything; zero_one in whole numbers where weights are whole.
     """
     of_classes = tree.classes is not None
-    if loss is None:
-        loss = "zero_one" if of_classes else tree.criterion
-    allowed = dict.fromkeys((*_OF_CLASSES, tree.criterion) if of_classes else (tree.criterion,))
-    if not isinstance(loss, str) or loss not in allowed:
-        choices = ", ".join(f'"{choice}"' for choice in allowed)
-        raise ValueError(f"loss must be one of {choices} for a tree grown by {tree.criterion}, got {loss!r}")
+    loss = checked_loss(tree, loss)
     if loss == "zero_one" or (of_classes and loss == "misclassification"):
         counts = class_counts(tree)
         return np.maximum(counts.sum(axis=1) - counts.max(axis=1), 0.0), loss

@@ -12,8 +12,7 @@ on their unit, standard errors do.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -24,6 +23,7 @@ from kernelrules import tree as trees
 from kernelrules.core import prune as core
 from kernelrules.prune._common import LOSSES, cut
 from kernelrules.prune.cost_complexity import cost_complexity_path
+from kernelrules.prune.measures import Measure, read_measure
 from kernelrules.results import PruneCV, Tree
 from kernelrules.tree.columns import read_with_missing
 
@@ -42,7 +42,7 @@ def cross_validate(
     rng: Any = None,
     executor: Any = None,
     loss: str | None = None,
-    measure: str | None = None,
+    measure: Any = None,
     stratified: bool = True,
     groups: Any = None,
     n_threads: int | None = None,
@@ -67,10 +67,14 @@ def cross_validate(
         Gets a task for each fold: the same result, bit for bit. Tasks use one thread unless `n_threads` says otherwise.
     loss : str, optional
         What the risk of the path counts, as in `cost_complexity_path`.
-    measure : {"zero_one", "gini"}, optional
-        What the error of held-out rows is, for classes: wrong or not (the default); or the squared distance of the
-        class shares from the truth, sum over k of (p_k - [y = k])², whose mean over the rows of a leaf is its gini
-        impurity. For regression it is always the loss.
+    measure : str, array (n_classes, n_classes) or callable, optional
+        What the error of held-out rows is. For classes: "zero_one", wrong or not (the default); "gini", the squared
+        distance of the class shares from the truth, sum over k of (p_k - [y = k])²; "entropy", -log₂ p_y, infinite
+        where a leaf has no row of the class (their means over the rows of a leaf are its impurities); or an array of
+        costs, with measure[i, j] that of predicting class j where i is right, classes in ascending order. For
+        regression: "squared_error", "absolute_error" or the criterion (the default). A function measure(y, predicted)
+        gives losses of at least 0, one for each row, of labels or numbers; it asks every pruned tree, which takes
+        longer, and an executor of processes has to be able to pickle it.
     stratified : bool
         Whether each fold gets its share of every class.
     groups : array (n,), optional
@@ -109,16 +113,18 @@ def cross_validate(
     seed = int(draws.integers(1 << 62))
     grown = trees.grow(X, y, rng=seed, n_threads=n_threads, callback=None if tick is None else tick.breathe, **grow)
     path = cost_complexity_path(grown, loss=loss)
-    measure = _measure(measure, grown)
     data = _Data(X, y, grown, grow)
+    measured = read_measure(measure, grown, data.classes)
     options = {name: value for name, value in grow.items() if name not in ("sample_weight", "class_weight")}
     numbers = _folds_of(folds, data, draws, stratified, groups)
+    weights = np.bincount(numbers, data.weight)
+    if (weights > 0).sum() < 2:
+        raise ValueError("all rows with sample_weight above 0 are in one fold: there is nothing to grow a tree on")
     trial = _Trial(
-        n_classes=len(data.classes),
         prices=_prices(path.alphas),
         loss=path.loss,
-        measure=measure,
-        unit=_unit(path.risk[-1]),
+        measure=measured,
+        unit=_unit(path.risk[-1] if measure is None else _loss_of_root(measured, grown, data)),
         options=options | {"n_threads": 1 if executor is not None and n_threads is None else n_threads, "rng": seed},
     )
     told = None if tick is None or executor is not None else tick.breathe  # folds are counted; a callback may end one
@@ -126,7 +132,6 @@ def cross_validate(
         shared = scatter((data, numbers))
         tasks = [(shared, trial, fold, told) for fold in range(int(numbers.max()) + 1)]
         sums = np.array(parallel.run(_held_out_sums, tasks, executor, tick, "fold"))
-    weights = np.bincount(numbers, data.weight)
     error, se = (trial.unit * mean for mean in _summary(sums.sum(axis=0), weights.sum()))
     with np.errstate(divide="ignore", invalid="ignore"):  # a fold of rows of weight 0 has no error
         fold_error = np.where(sums[:, 2] > 0, np.inf, trial.unit * sums[:, 0] / weights[:, None])
@@ -142,18 +147,8 @@ def cross_validate(
         tree=cut(grown, path.cut <= path.alphas[chosen]),
         grown=grown,
         loss=path.loss,
-        measure=measure,
+        measure=measured.name,
     )
-
-
-def _measure(measure: Any, grown: Tree) -> str:
-    allowed = (grown.criterion,) if grown.classes is None else ("zero_one", "gini")
-    if measure is None:
-        return allowed[0]
-    if not isinstance(measure, str) or measure not in allowed:
-        choices = ", ".join(f'"{choice}"' for choice in allowed)
-        raise ValueError(f"measure must be one of {choices} for a tree grown by {grown.criterion}, got {measure!r}")
-    return measure
 
 
 def _folds_of(folds: Any, data: _Data, draws: np.random.Generator, stratified: Any, groups: Any) -> np.ndarray:
@@ -178,6 +173,16 @@ def _prices(alphas: np.ndarray) -> np.ndarray:
 def _unit(risk: float) -> float:
     """A power of two near the risk of the root, or another number: squares then neither overflow nor vanish."""
     return float(np.ldexp(1.0, np.frexp(risk)[1])) if risk > 0 else 1.0
+
+
+def _loss_of_root(measure: Measure, grown: Tree, data: _Data) -> float:
+    """The mean of the finite losses of all rows, as the root alone predicts them."""
+    root = cut(grown, np.arange(grown.n_nodes) == 0)
+    if grown.classes is not None:
+        root = replace(root, classes=np.searchsorted(data.classes, grown.classes))
+    losses = measure.of_rows(root, data.rows, data.y)
+    finite = np.isfinite(losses) & (data.weight > 0)
+    return float((losses * data.weight)[finite].sum() / data.weight.sum())
 
 
 def _summary(sums: np.ndarray, weight: float) -> tuple[np.ndarray, np.ndarray]:
@@ -220,10 +225,9 @@ class _Data:
 class _Trial:
     """What all folds have in common."""
 
-    n_classes: int  # 0 for regression
     prices: np.ndarray  # alphas to prune with
     loss: str
-    measure: str
+    measure: Measure
     unit: float  # of losses
     options: dict[str, Any]  # of growing
 
@@ -236,14 +240,15 @@ def _held_out_sums(shared: tuple[_Data, np.ndarray], trial: _Trial, fold: int, c
     cuts = cost_complexity_path(grown, loss=trial.loss).cut
     held = data.take(numbers == fold)
     X, y, weight = held
-    if grown.missing == "fractional" and read_with_missing(grown, X)[1].any():
-        return _sums_of_mixtures(trial, grown, cuts, held)
+    in_fractions = grown.missing == "fractional" and read_with_missing(grown, X)[1].any()
+    if in_fractions or trial.measure.function is not None:
+        return _sums_of_trees(trial, grown, cuts, held)
     leaves = trees.apply(grown, X, n_threads=trial.options["n_threads"])
-    if trial.n_classes:
-        kind, values = core.Loss.TABLE, _losses_by_class(grown, trial.n_classes, trial.measure)
+    if grown.classes is not None:
+        kind, values = core.Loss.TABLE, trial.measure.by_class(grown)
         labels, targets = y.astype(np.int64), np.zeros((0, 1))
     else:
-        kind, values = LOSSES[trial.measure], np.ascontiguousarray(grown.value.reshape(grown.n_nodes, -1))
+        kind, values = LOSSES[trial.measure.name], np.ascontiguousarray(grown.value.reshape(grown.n_nodes, -1))
         labels, targets = np.zeros(0, dtype=np.int64), np.ascontiguousarray(y.reshape(len(y), -1))
     first, last, above = (np.empty(grown.n_nodes, dtype=np.int64) for _ in range(3))
     core.spans(grown.left, grown.right, cuts, trial.prices, first, last, above)
@@ -252,49 +257,17 @@ def _held_out_sums(shared: tuple[_Data, np.ndarray], trial: _Trial, fold: int, c
     return np.maximum(np.cumsum(sums[:, :-1], axis=1), 0.0)  # what is added and taken away again leaves rounding
 
 
-def _losses_by_class(grown: Tree, n_classes: int, measure: str) -> np.ndarray:
-    """Loss of every node about every class of all rows; a fold may lack some, of which it is always wrong."""
-    shares = np.zeros((grown.n_nodes, n_classes))
-    shares[:, grown.classes] = grown.value
-    if measure == "gini":
-        return np.square(shares).sum(axis=1, keepdims=True) - 2 * shares + 1
-    return (np.arange(n_classes) != grown.classes[grown.value.argmax(axis=1)][:, None]).astype(np.float64)
-
-
-def _sums_of_mixtures(trial: _Trial, grown: Tree, cuts: np.ndarray, held: tuple) -> np.ndarray:
-    """The same where fractions of rows come to several leaves: every pruned tree predicts by itself."""
+def _sums_of_trees(trial: _Trial, grown: Tree, cuts: np.ndarray, held: tuple) -> np.ndarray:
+    """The same where fractions of rows come to several leaves, or a function is asked: every pruned tree predicts."""
     X, y, weight = held
     sums = np.zeros((3, len(trial.prices)))
     before, losses = None, np.zeros(len(y))
     for k, price in enumerate(trial.prices):
         gone = cuts <= price
         if before is None or (gone != before).any():
-            before, losses = gone, _row_losses(trial, cut(grown, gone), X, y) / trial.unit
+            before, losses = gone, trial.measure.of_rows(cut(grown, gone), X, y) / trial.unit
         endless = np.isinf(losses)
         finite = np.where(endless, 0.0, losses)
         # Not by BLAS, whose sums depend on its threads.
         sums[:, k] = (weight * finite).sum(), (weight * finite**2).sum(), (weight * endless).sum()
     return sums
-
-
-def _row_losses(trial: _Trial, pruned: Tree, X: Any, y: np.ndarray) -> np.ndarray:
-    if trial.n_classes:
-        shares = np.zeros((len(y), trial.n_classes))
-        shares[:, pruned.classes] = trees.predict_proba(pruned, X)
-        if trial.measure == "gini":
-            return np.square(shares - np.eye(trial.n_classes)[y]).sum(axis=1)
-        return (shares.argmax(axis=1) != y).astype(np.float64)
-    told, y = trees.predict(pruned, X).reshape(len(y), -1), y.reshape(len(y), -1)
-    return _OF_NUMBERS[trial.measure](y, told).sum(axis=1)
-
-
-def _poisson(y: np.ndarray, told: np.ndarray) -> np.ndarray:
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(y == 0, told, y * np.log(y / told) - (y - told))
-
-
-_OF_NUMBERS: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
-    "squared_error": lambda y, told: (y - told) ** 2,
-    "absolute_error": lambda y, told: np.abs(y - told),
-    "poisson": _poisson,
-}

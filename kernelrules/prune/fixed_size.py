@@ -2,6 +2,9 @@
 
 `to_size` goes greedily: of all pairs of leaves with a common parent, the one goes whose removal raises the loss least.
 The loss may be another than the tree was grown by. Its trees of different sizes are nested.
+
+A tree does not hold the targets, but where it holds means it says what a split takes off the squared error and the
+deviance: the parts of these that it does not know, sums of y² and of y log y, are the same for a node and its children.
 """
 
 from __future__ import annotations
@@ -10,14 +13,17 @@ import heapq
 from typing import Any
 
 import numpy as np
+from scipy.special import rel_entr
 
 from kernelrules import check
-from kernelrules.prune._common import cut, node_risk, require_tree
+from kernelrules.prune._common import checked_loss, cut, node_risk, require_tree
 from kernelrules.results import Tree
 from kernelrules.ties import ranks
 
 __all__ = ["snip", "to_size"]
 
+_OF_MEANS = ("squared_error", "poisson")
+_NEARLY = 1e-9  # of the largest value: means of children make up their parent's but for rounding
 _NOISE = 2.0**-40  # of what the loss of a node is computed from: losses that differ by less, differ by rounding
 
 
@@ -35,7 +41,9 @@ def to_size(tree: Tree, n_leaves: int, loss: str | None = None) -> Tree:
     n_leaves : int
         Leaves to keep: at least 1, at most those of the tree.
     loss : str, optional
-        "zero_one" (the default for classes), "gini" or "entropy"; for regression the criterion of the tree.
+        "zero_one" (the default for classes), "gini" or "entropy"; for regression the criterion of the tree, and of a
+        tree whose values are means "squared_error" or "poisson", whichever it was grown by. How much absolute errors
+        rise cannot be told from what a tree holds, but where it was grown by them.
 
     Returns
     -------
@@ -49,15 +57,14 @@ def to_size(tree: Tree, n_leaves: int, loss: str | None = None) -> Tree:
     >>> prune.to_size(grown, 3)
     Tree(gini, 3 leaves, depth 2, 1 feature)
     """
-    risk, _ = node_risk(require_tree(tree), loss)
+    rise, noise = _rises(require_tree(tree), loss)
     wanted, there = check.whole(n_leaves, "n_leaves", 1), tree.n_leaves
     if wanted > there:
         raise ValueError(f"n_leaves is {wanted}, but the tree has only {there} leaves")
     left, right = tree.left, tree.right
     inner = np.flatnonzero(left >= 0)
-    rise = np.zeros(tree.n_nodes)
-    rise[inner] = np.maximum(risk[inner] - risk[left[inner]] - risk[right[inner]], 0.0) / tree.weight[0]
-    rises, gains = ranks(rise, _noise(tree, risk)), ranks(tree.gain, _noise(tree, tree.weight * tree.impurity))
+    own_noise = _noise(tree, float(tree.impurity[0]))
+    rises, gains = ranks(rise, noise), ranks(tree.gain, own_noise)
     parent = np.full(tree.n_nodes, -1)
     parent[left[inner]] = parent[right[inner]] = inner
     split = (left >= 0).astype(int)
@@ -77,13 +84,46 @@ def to_size(tree: Tree, n_leaves: int, loss: str | None = None) -> Tree:
     return cut(tree, gone)
 
 
-def _noise(tree: Tree, risk: np.ndarray) -> np.ndarray:
+def _rises(tree: Tree, loss: Any) -> tuple[np.ndarray, np.ndarray]:
+    """By how much the loss rises where the split of a node goes, over the weight of all rows; and how exact that is."""
+    name = checked_loss(tree, loss, _OF_MEANS if tree.criterion in _OF_MEANS else ())
+    inner = np.flatnonzero(tree.left >= 0)
+    left, right = tree.left[inner], tree.right[inner]
+    rise = np.zeros(tree.n_nodes)
+    if tree.classes is not None or name == tree.criterion:
+        risk, _ = node_risk(tree, name)
+        rise[inner] = np.maximum(risk[inner] - risk[left] - risk[right], 0.0) / tree.weight[0]
+        return rise, _noise(tree, risk[0] / tree.weight[0])
+    weight, means = tree.weight, tree.value.reshape(tree.n_nodes, -1)
+    _require_means(weight, means, inner, left, right, name)
+    if name == "squared_error":
+        gap = np.square(means[left] - means[right]).sum(axis=1)
+        rise[inner] = weight[left] * weight[right] / (weight[left] + weight[right]) * gap
+    else:
+        for child in (left, right):
+            rise[inner] += weight[child] * rel_entr(means[child], means[inner]).sum(axis=1)
+    rise = np.maximum(rise, 0.0) / weight[0]
+    return rise, _noise(tree, float(rise.sum()))
+
+
+def _require_means(weight: Any, means: np.ndarray, inner: Any, left: Any, right: Any, loss: str) -> None:
+    """Refuse values that are no means: those of children make up their parent's."""
+    parts = weight[left, None] * means[left] + weight[right, None] * means[right]
+    if (np.abs(weight[inner, None] * means[inner] - parts) > _NEARLY * weight[inner, None] * np.abs(means).max()).any():
+        raise ValueError(
+            f'loss="{loss}" needs the means of the targets, and the tree has other values (medians, or means that '
+            "monotone= moved): only the loss that it was grown by is known"
+        )
+    if loss == "poisson" and (means < 0).any():
+        raise ValueError(f'loss="poisson" needs means of at least 0, and the tree has {means.min()}')
+
+
+def _noise(tree: Tree, scale: float) -> np.ndarray:
     """How far rounding may have moved what a split saves, per unit of weight: in proportion to the node's weight.
 
-    Shares of classes are rounded as numbers around 1 are, sums of squares as the variance of all rows.
+    Shares of classes are rounded as numbers around 1 are, sums of squares as the variance of all rows, the scale.
     """
-    scale = 1.0 if tree.classes is not None else risk[0] / tree.weight[0]
-    return _NOISE * scale * (tree.weight / tree.weight[0])
+    return _NOISE * (1.0 if tree.classes is not None else scale) * (tree.weight / tree.weight[0])
 
 
 def snip(tree: Tree, nodes: Any) -> Tree:
@@ -116,7 +156,8 @@ def snip(tree: Tree, nodes: Any) -> Tree:
         raise TypeError(f"nodes must be a number or a sequence of numbers of nodes, got {nodes!r}")
     outside = (given < 0) | (given >= tree.n_nodes)
     if outside.any():
-        raise ValueError(f"nodes has {np.atleast_1d(given)[np.atleast_1d(outside)][0]}; the tree has {tree.n_nodes}")
+        first = np.atleast_1d(given)[np.atleast_1d(outside)][0]
+        raise ValueError(f"nodes has {first}, but the nodes of the tree are 0 to {tree.n_nodes - 1}")
     chosen = np.zeros(tree.n_nodes, dtype=bool)
     chosen[given] = True
     return cut(tree, chosen)

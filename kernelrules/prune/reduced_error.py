@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from kernelrules import check, parallel
-from kernelrules import tree as trees
 from kernelrules.core import prune as core
 from kernelrules.core import walk
 from kernelrules.prune._common import LOSSES, cut, require_tree
 from kernelrules.results import Tree
 from kernelrules.tree.columns import read_with_missing
+from kernelrules.tree.using import leaves_of
 
 __all__ = ["reduced_error"]
 
@@ -74,11 +74,11 @@ def reduced_error(
     >>> small.n_leaves < grown.n_leaves, wrong[1] < wrong[0]
     (True, True)
     """
-    leaves = trees.apply(require_tree(tree), X_val, n_threads=n_threads, callback=callback)
+    leaves = leaves_of(require_tree(tree), X_val, "X_val", n_threads, callback)
     m = len(leaves)
     if m == 0:
         raise ValueError("X_val has no rows")
-    weight = check.weights(sample_weight, m)
+    weight = check.weights(sample_weight, m, data="X_val")
     if tree.classes is not None:
         codes = _codes(tree, y_val, m)
         errors = _class_errors(tree, _weights_by_leaf(tree, X_val, leaves, codes, weight, n_threads))
@@ -92,7 +92,7 @@ def reduced_error(
 
 def _codes(tree: Tree, y: Any, m: int) -> np.ndarray:
     """Numbers of the rows' classes in the tree's order."""
-    given, codes = check.labels(y, m, "y_val")
+    given, codes = check.labels(y, m, "y_val", "X_val")
     known = {label: number for number, label in enumerate(tree.classes.tolist())}
     for label in given.tolist():
         if label not in known:
@@ -103,12 +103,12 @@ def _codes(tree: Tree, y: Any, m: int) -> np.ndarray:
 def _targets(tree: Tree, y: Any, m: int) -> np.ndarray:
     """Numbers, (m, d)."""
     if tree.value.ndim == 1:
-        targets = check.targets(y, m, "y_val")[:, None]
+        targets = check.targets(y, m, "y_val", "X_val")[:, None]
     else:
         raw, d = np.asarray(y), tree.n_outputs
         if raw.shape != (m, d):
             raise ValueError(f"y_val has shape {raw.shape}, but X_val has {m} rows and the tree {d} targets")
-        targets = np.column_stack([check.targets(raw[:, k], m, f"y_val[:, {k}]") for k in range(d)])
+        targets = np.column_stack([check.targets(raw[:, k], m, f"y_val[:, {k}]", "X_val") for k in range(d)])
     negative = (targets < 0).any(axis=1)
     if tree.criterion == "poisson" and negative.any():
         row = int(negative.argmax())

@@ -275,14 +275,14 @@ def _open_lists(built: RuleTree) -> tuple[np.ndarray, np.ndarray, np.ndarray, np
     return lists
 
 
-def read_rows(rs: RuleList, X: Any, unseen: str = "allow") -> tuple[np.ndarray, np.ndarray]:
+def read_rows(rs: RuleList, X: Any, unseen: str = "allow", name: str = "X") -> tuple[np.ndarray, np.ndarray]:
     """The data as numbers, and which columns have missing values."""
     if unseen not in ("allow", "error"):
         raise ValueError(f'unseen must be "allow" or "error", got {unseen!r}')
     columns = SimpleNamespace(
         categories=rs.levels, feature_names=rs.columns, n_features=rs.n_features, missing=rs.missing
     )
-    return read_with_missing(columns, X, "larger" if unseen == "allow" else "error")
+    return read_with_missing(columns, X, "larger" if unseen == "allow" else "error", name)
 
 
 _matchers: WeakKeyDictionary[RuleList, Matcher] = WeakKeyDictionary()

@@ -111,7 +111,7 @@ def simplify(
     threads, tick = parallel.n_threads_or_default(n_threads), parallel.ticker(callback, "simplify")
     if method == "pessimistic" and rs.classes is None:
         raise ValueError('method="pessimistic" counts errors of classes: for a regression use method="validation"')
-    short, X_val, used = narrowed(rs, X_val)
+    short, X_val, used = narrowed(rs, X_val, "X_val")
     data = _read(short, X_val, y_val, sample_weight, method)
     if method == "pessimistic":
         check.counted_weights(float(data.weights.sum()), int((data.weights > 0).sum()))
@@ -130,29 +130,29 @@ def _read(rs: RuleList, X: Any, y: Any, sample_weight: Any, method: str) -> _Dat
     if X is None or y is None:
         which = "a validation set" if method == "validation" else "the training data"
         raise ValueError(f'simplify needs X_val and y_val: with method="{method}", {which}')
-    x, missing = read_rows(rs, X)
+    x, missing = read_rows(rs, X, name="X_val")
     n = len(x)
     if n == 0:
         raise ValueError("X_val has no rows")
-    weights = ties.exact(check.weights(sample_weight, n))
+    weights = ties.exact(check.weights(sample_weight, n, data="X_val"))
     if rs.classes is None:
         return _Data(x, bool(missing.any()), None, _targets(y, n, rs.n_outputs), weights)
-    found, numbers = check.labels(y, n, "y_val")
+    found, numbers = check.labels(y, n, "y_val", "X_val")
     known = {label: number for number, label in enumerate(rs.classes.tolist())}
     codes = [known.get(label, -1) for label in found.tolist()]
     if -1 in codes:
-        raise ValueError(f"y_val holds {found[codes.index(-1)]!r}, which is none of the rules' classes")
+        raise ValueError(f"y_val holds {check.shown(found[codes.index(-1)])}, which is none of the rules' classes")
     return _Data(x, bool(missing.any()), np.array(codes, dtype=np.int64)[numbers], None, weights)
 
 
 def _targets(y: Any, n: int, n_outputs: int) -> np.ndarray:
     shape = np.shape(y)
     if n_outputs == 1 and len(shape) != 2:
-        return check.targets(y, n, "y_val")[:, None]
+        return check.targets(y, n, "y_val", "X_val")[:, None]
     if shape != (n, n_outputs):
         raise ValueError(f"y_val has shape {shape}, but X_val has {n} rows and the rules predict {n_outputs} numbers")
     raw = np.asarray(y)
-    return np.column_stack([check.targets(raw[:, k], n, f"y_val[:, {k}]") for k in range(n_outputs)])
+    return np.column_stack([check.targets(raw[:, k], n, f"y_val[:, {k}]", "X_val") for k in range(n_outputs)])
 
 
 # ---- conditions dropped -----------------------------------------------------------------------------------------

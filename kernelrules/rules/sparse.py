@@ -17,7 +17,7 @@ _Narrow = tuple[RuleList, np.ndarray]
 _narrow: WeakKeyDictionary[RuleList, _Narrow] = WeakKeyDictionary()  # kept, so that their matchers are
 
 
-def narrowed(rs: RuleList, X: Any) -> tuple[RuleList, Any, np.ndarray | None]:
+def narrowed(rs: RuleList, X: Any, name: str = "X") -> tuple[RuleList, Any, np.ndarray | None]:
     """The list over the columns that it asks for, these columns of sparse X, and their numbers; anything else as it is.
 
     Values that would be refused in the columns left out are refused here.
@@ -27,24 +27,24 @@ def narrowed(rs: RuleList, X: Any) -> tuple[RuleList, Any, np.ndarray | None]:
     short, used = _narrow.get(rs) or _made_narrow(rs)
     if len(used) == rs.n_features:
         return rs, X, None
-    rows = _checked(X, refuse_missing=rs.missing == "error")
+    rows = _checked(X, name, refuse_missing=rs.missing == "error")
     return short, rows[:, used], used
 
 
-def _checked(X: Any, *, refuse_missing: bool) -> sparse.csr_array:
+def _checked(X: Any, name: str, *, refuse_missing: bool) -> sparse.csr_array:
     rows = X.tocsr()
     try:
         rows = sparse.csr_array((rows.data, rows.indices, rows.indptr), shape=rows.shape)
         rows.check_format(full_check=True)
     except ValueError as error:
-        raise ValueError(f"X is not a valid CSR matrix: {error}") from None
+        raise ValueError(f"{name} is not a valid CSR matrix: {error}") from None
     if rows.dtype.kind == "f":
         for refused in (np.isinf, np.isnan) if refuse_missing else (np.isinf,):
             found = refused(rows.data)
             if found.any():
                 place = int(found.argmax())
                 row = int(np.searchsorted(rows.indptr, place, side="right")) - 1
-                raise ValueError(f"X holds {rows.data[place]} at row {row}, column {rows.indices[place]}")
+                raise ValueError(f"{name} holds {rows.data[place]} at row {row}, column {rows.indices[place]}")
     return rows
 
 

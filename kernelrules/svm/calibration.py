@@ -78,11 +78,13 @@ def calibrate(
     found, numbers = check.labels(y, len(values))
     unknown = [label for label in found if label not in model.classes]
     if unknown:
-        raise ValueError(f"y holds {unknown[0]!r}, which the model does not know")
+        raise ValueError(f"y holds {check.shown(unknown[0])}, which the model does not know")
     codes = np.searchsorted(model.classes, found)[numbers]
     counts = np.bincount(codes, minlength=len(model.classes))
     if (counts == 0).any():
-        raise ValueError(f"y holds no row of class {model.classes[np.argmin(counts)]!r}: each is needed to calibrate")
+        raise ValueError(
+            f"y holds no row of class {check.shown(model.classes[np.argmin(counts)])}: each is needed to calibrate"
+        )
     fit = _sigmoid if method == "platt" else _steps
     maps = []
     for column, (positive, others) in enumerate(_sides(model)):

@@ -12,6 +12,7 @@ import numpy as np
 from kernelrules import check
 from kernelrules.kernels.values import resolve, take
 from kernelrules.results import SVMModel
+from kernelrules.svm.centre import at_origin, centred
 from kernelrules.svm.machines import Fitted, Split, build_model, reorder
 
 __all__ = ["Classified"]
@@ -29,6 +30,8 @@ class Classified:
     spans: list[tuple[int, int]]
     n_rows: int
     n_features: int
+    given: Any = None  # the data as they were, where x has been moved
+    centre: np.ndarray | None = None  # how far
 
     @classmethod
     def read(cls, X: Any, y: Any, kernel: Any, class_weight: Any, sample_weight: Any) -> Classified:
@@ -43,15 +46,18 @@ class Classified:
         order = kept[np.argsort(codes[kept], kind="stable")]
         counts = np.bincount(codes[kept], minlength=len(classes))
         if (counts == 0).any() and len(classes) > 1:
-            raise ValueError(f"all rows of class {classes[np.argmin(counts)]!r} have sample_weight 0")
+            raise ValueError(f"all rows of class {check.shown(classes[np.argmin(counts)])} have sample_weight 0")
         if len(classes) < 2:
-            raise ValueError(f"y holds {len(classes)} class(es); at least two are needed")
+            raise ValueError(f"y holds one class only, {check.shown(classes[0])}; at least two are needed")
         factors = check.class_factors(class_weight, classes, counts)
         resolved = resolve(kernel, x if len(kept) == n else take(x, kept))
         ends = np.cumsum(counts)
         spans = [(int(end - count), int(end)) for end, count in zip(ends, counts, strict=True)]
         ordered = x if np.array_equal(order, np.arange(n)) else reorder(x, order, kernel)
-        return cls(ordered, resolved, classes, (weight * factors[codes])[order], order, spans, n, n_features)
+        moved, centre = centred(ordered, resolved)
+        given = None if centre is None else ordered
+        factor = (weight * factors[codes])[order]
+        return cls(moved, resolved, classes, factor, order, spans, n, n_features, given, centre)
 
     def splits(self, multiclass: str) -> list[Split]:
         """The machines: positive is classes[1] of two, the first of a pair, the one of one against the rest."""
@@ -67,7 +73,8 @@ class Classified:
 
     def model(self, kind: str, multiclass: str, machines: list[Fitted], n_computed: int) -> SVMModel:
         """The model, with support vectors numbered as the user's rows."""
-        return build_model(
-            self.x, self.kernel, kind, machines, self.order, self.n_rows, self.n_features, n_computed,
-            classes=self.classes, multiclass=multiclass,
+        model = build_model(
+            self.x if self.given is None else self.given, self.kernel, kind, machines, self.order, self.n_rows,
+            self.n_features, n_computed, classes=self.classes, multiclass=multiclass,
         )  # fmt: skip
+        return at_origin(model, self.centre)

@@ -12,6 +12,7 @@ from kernelrules import check, kernels, parallel
 from kernelrules.kernels.values import resolve
 from kernelrules.results import SVMModel
 from kernelrules.svm import dual
+from kernelrules.svm.centre import at_origin, centred
 from kernelrules.svm.classified import Classified
 from kernelrules.svm.machines import Fitted, Task, build_model, feasible, fit_machines, reorder
 from kernelrules.svm.settings import MOST, Settings, cost, costs, earlier_coefficients, fraction, warn_unless_converged
@@ -277,9 +278,11 @@ def _single(
 ) -> tuple[SVMModel, dual.Solution]:
     """A model of one machine, and what it was made of."""
     resolved = resolve(kernel, x)
-    values = KernelValues(x, resolved, settings.threads, settings.cache_mb, settings.tick)
+    moved, centre = (x, None) if kind == "one_class" else centred(x, resolved)
+    values = KernelValues(moved, resolved, settings.threads, settings.cache_mb, settings.tick)
     solution = dual.solve(values, [problem], settings.tol, settings.max_iter, settings.tick)[0]
     warn_unless_converged([solution.certificate], settings.tol)
     machine = Fitted(solution.beta, solution.intercept, solution.certificate)
     computed = values.rows.n_computed if values.rows.n_computed else values.n
-    return build_model(x, resolved, kind, [machine], kept, n, n_features, computed), solution
+    model = build_model(x, resolved, kind, [machine], kept, n, n_features, computed)
+    return at_origin(model, centre), solution

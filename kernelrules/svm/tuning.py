@@ -134,7 +134,8 @@ def _kernels(kernel: Any, gammas: Any) -> list[Any]:
         return [kernel]
     if is_callable(kernel) or not hasattr(kernel, "gamma"):
         raise ValueError(f"gammas were given, but {kernel!r} has no gamma")
-    tried = [replace(kernel, gamma=check.positive(g, "gammas")) for g in np.atleast_1d(gammas).tolist()]
+    given = [gammas] if isinstance(gammas, str) or np.ndim(gammas) == 0 else list(gammas)
+    tried = [replace(kernel, gamma=check.positive(g, f"gammas[{i}]")) for i, g in enumerate(given)]
     if not tried:
         raise ValueError("gammas is empty")
     return tried
@@ -151,7 +152,7 @@ def _folds_of(data: Classified, y: Any, folds: Any, rng: Any) -> np.ndarray:
 def _require_all_classes(data: Classified, held: np.ndarray) -> None:
     for label, (first, last) in zip(data.classes, data.spans, strict=True):
         if held[first:last].all():
-            raise ValueError(f"class {label!r} has all its rows in one fold: take fewer folds")
+            raise ValueError(f"class {check.shown(label)} has all its rows in one fold: take fewer folds")
 
 
 def _order_by_fold(data: Classified, numbers: np.ndarray) -> tuple[Classified, list[np.ndarray]]:
@@ -161,7 +162,7 @@ def _order_by_fold(data: Classified, numbers: np.ndarray) -> tuple[Classified, l
         by_class[first:last] = code
     order = np.lexsort((numbers, by_class))
     x = reorder(data.x, order, data.kernel)
-    moved = replace(data, x=x, weight=data.weight[order], order=data.order[order])
+    moved = replace(data, x=x, weight=data.weight[order], order=data.order[order], given=None, centre=None)
     return moved, [numbers[order] == fold for fold in range(numbers.max() + 1)]
 
 

@@ -228,5 +228,5 @@ def signs_of(model: SVMModel, y: Any, n: int) -> np.ndarray:
     classes, codes = check.labels(y, n)
     unknown = [label for label in classes if label not in model.classes]
     if unknown:
-        raise ValueError(f"y holds {unknown[0]!r}, which the model does not know")
+        raise ValueError(f"y holds {check.shown(unknown[0])}, which the model does not know")
     return np.where(classes[codes] == model.classes[1], 1.0, -1.0)

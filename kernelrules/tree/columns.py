@@ -185,18 +185,18 @@ def _stacked(arrays: list[np.ndarray], categories: tuple[np.ndarray | None, ...]
 
 
 def _checked(
-    values: np.ndarray, missing: str, names: tuple[str, ...] | None, categories: tuple[Any, ...]
+    values: np.ndarray, missing: str, names: tuple[str, ...] | None, categories: tuple[Any, ...], name: str = "X"
 ) -> np.ndarray:
     """Which columns have missing values; infinite ones are refused, and missing ones on request."""
     found = np.zeros(values.shape[1], dtype=np.uint8)
     infinite, absent = survey(values, found)
     if infinite is not None:
         row, column = infinite
-        raise ValueError(f"X holds {values[infinite]} at row {row}, {_label(column, names)}")
+        raise ValueError(f"{name} holds {values[infinite]} at row {row}, {_label(column, names)}")
     if missing == "error" and absent is not None:
         row, column = absent
         what = "nan" if categories[column] is None else "a missing value"
-        raise ValueError(f'X holds {what} at row {row}, {_label(column, names)}, and missing is "error"')
+        raise ValueError(f'{name} holds {what} at row {row}, {_label(column, names)}, and missing is "error"')
     return found.view(bool)
 
 
@@ -227,34 +227,34 @@ def read_again(tree: Tree, X: Any, unseen: str = "larger") -> np.ndarray:
     return read_with_missing(tree, X, unseen)[0]
 
 
-def read_with_missing(tree: Tree, X: Any, unseen: str = "larger") -> tuple[np.ndarray, np.ndarray]:
-    """What `read_again` returns, and which columns have missing values."""
+def read_with_missing(tree: Tree, X: Any, unseen: str = "larger", name: str = "X") -> tuple[np.ndarray, np.ndarray]:
+    """What `read_again` returns, and which columns have missing values; errors call the data by `name`."""
     if unseen not in ("larger", "error"):
         raise ValueError(f'unseen must be "larger" or "error", got {unseen!r}')
-    source, names = _opened(X)
-    _require_columns(tree, names, source.shape[1])
+    source, names = _opened(X, name)
+    _require_columns(tree, names, source.shape[1], name)
     plain = isinstance(source, np.ndarray) and source.dtype.kind in "fiub"
     if plain and all(levels is None for levels in tree.categories):
-        values = _floats(source)
+        values = _floats(source, name)
     else:
-        values = _encoded_again(tree, _split(source, names), unseen)
-    return values, _checked(values, tree.missing, names, tree.categories)
+        values = _encoded_again(tree, _split(source, names, name), unseen)
+    return values, _checked(values, tree.missing, names, tree.categories, name)
 
 
-def _require_columns(tree: Tree, names: tuple[str, ...] | None, p: int) -> None:
+def _require_columns(tree: Tree, names: tuple[str, ...] | None, p: int, name: str) -> None:
     if names is not None and tree.feature_names is not None and names != tree.feature_names:
-        absent = [name for name in tree.feature_names if name not in names]
-        unknown = [name for name in names if name not in tree.feature_names]
+        absent = [column for column in tree.feature_names if column not in names]
+        unknown = [column for column in names if column not in tree.feature_names]
         if absent:
-            raise ValueError(f"X lacks the column {absent[0]!r} that {_called(tree)} grown on")
+            raise ValueError(f"{name} lacks the column {absent[0]!r} that {_called(tree)} grown on")
         if unknown:
-            raise ValueError(f"X has a column {unknown[0]!r} that {_called(tree)} not grown on")
+            raise ValueError(f"{name} has a column {unknown[0]!r} that {_called(tree)} not grown on")
         raise ValueError(
-            f"the columns of X are not in the order that {_called(tree)} grown on: {_first_few(names)}, not "
+            f"the columns of {name} are not in the order that {_called(tree)} grown on: {_first_few(names)}, not "
             f"{_first_few(tree.feature_names)}"
         )
     if p != tree.n_features:
-        raise ValueError(f"X has {p} columns but {_called(tree)} grown on {tree.n_features}")
+        raise ValueError(f"{name} has {p} columns but {_called(tree)} grown on {tree.n_features}")
 
 
 def _called(tree: Any) -> str:
@@ -316,22 +316,22 @@ def _numbers_and_strings(levels: np.ndarray, others: np.ndarray) -> bool:
 # ---- any input --------------------------------------------------------------------------------------------------
 
 
-def _opened(X: Any) -> tuple[Any, tuple[str, ...] | None]:
+def _opened(X: Any, name: str = "X") -> tuple[Any, tuple[str, ...] | None]:
     """An ndarray of numbers or objects, or a data frame as it is; and the names of its columns."""
     names = None
     if sparse.issparse(X):
-        source = _densified(X)
+        source = _densified(X, name)
     elif hasattr(X, "to_numpy") and hasattr(X, "columns"):
         source = X
         listed = tuple(X.columns)
-        if all(isinstance(name, str) for name in listed):
+        if all(isinstance(column, str) for column in listed):
             names = listed
         if all(_is_number_type(dtype) for dtype in X.dtypes):
             plain = X.to_numpy()
             source = plain if plain.dtype.kind in "fiu" else X
     else:
-        source = _array(X)
-    _require_table(source.shape)
+        source = _array(X, name)
+    _require_table(source.shape, name)
     return source, names
 
 
@@ -343,15 +343,15 @@ def _is_number_type(dtype: Any) -> bool:
     return callable(is_numeric) and is_numeric()
 
 
-def _require_table(shape: tuple[int, ...]) -> None:
+def _require_table(shape: tuple[int, ...], name: str) -> None:
     if len(shape) != 2:
         hint = "; one feature is reshape(-1, 1), one row reshape(1, -1)" if len(shape) == 1 else ""
-        raise ValueError(f"X must be two-dimensional, got shape {shape}{hint}")
+        raise ValueError(f"{name} must be two-dimensional, got shape {shape}{hint}")
     if shape[1] == 0:
-        raise ValueError(f"X has no columns: its shape is {shape}")
+        raise ValueError(f"{name} has no columns: its shape is {shape}")
 
 
-def _array(X: Any) -> np.ndarray:
+def _array(X: Any, name: str) -> np.ndarray:
     """An ndarray of numbers, or of objects."""
     if isinstance(X, np.ma.MaskedArray):  # what is masked is missing
         array = np.array(X.data, dtype=np.float64 if X.dtype.kind in "fiub" else object)
@@ -362,59 +362,58 @@ def _array(X: Any) -> np.ndarray:
             if array.dtype.kind in "UST" and not isinstance(X, np.ndarray):
                 array = np.array(X, dtype=object)  # NumPy makes strings of numbers among strings
         except ValueError as error:
-            raise ValueError(f"X is not a rectangular array: {error}") from None
+            raise ValueError(f"{name} is not a rectangular array: {error}") from None
     if array.dtype.kind in "UST":
         return array.astype(object)
     if array.dtype.kind not in "fiubO":
-        raise check.DtypeError(f"X must hold real numbers or categories, got dtype {array.dtype}")
+        raise check.DtypeError(f"{name} must hold real numbers or categories, got dtype {array.dtype}")
     return array
 
 
-def _densified(X: Any) -> np.ndarray:
+def _densified(X: Any, name: str) -> np.ndarray:
     if X.ndim != 2 or X.dtype.kind not in "fiub":
-        _require_table(X.shape)
-        raise check.DtypeError(f"X must hold real numbers, got dtype {X.dtype}")
+        _require_table(X.shape, name)
+        raise check.DtypeError(f"{name} must hold real numbers, got dtype {X.dtype}")
     rows = X.tocsr()
     try:
         rows = sparse.csr_array((rows.data, rows.indices, rows.indptr), shape=rows.shape)
         rows.check_format(full_check=True)  # what points outside would be written outside
     except ValueError as error:
-        raise ValueError(f"X is not a valid CSR matrix: {error}") from None
-    check.fits_memory(rows.shape, rows.dtype, "X as a dense matrix")
+        raise ValueError(f"{name} is not a valid CSR matrix: {error}") from None
+    check.fits_memory(rows.shape, rows.dtype, f"{name} as a dense matrix")
     return rows.toarray()
 
 
-def _floats(source: np.ndarray) -> np.ndarray:
+def _floats(source: np.ndarray, name: str = "X") -> np.ndarray:
     """The array itself if it holds float32 or float64 that can be read in place, else a copy."""
     narrow = source.dtype.kind == "f" and source.dtype.itemsize <= 4
     dtype = _FLOATS[0] if narrow else _FLOATS[1]
     if source.dtype == dtype and source.dtype.isnative and source.flags.aligned:
         return source
-    check.fits_memory(source.shape, dtype, f"X as {dtype}")
+    check.fits_memory(source.shape, dtype, f"{name} as {dtype}")
     with np.errstate(over="ignore"):  # what does not fit becomes infinite, and is refused after
         return np.array(source, dtype=dtype, order="C", subok=False)
 
 
-def _split(source: Any, names: tuple[str, ...] | None) -> list[_Column]:
-    """Column by column."""
-    labels = [_label(position, names) for position in range(source.shape[1])]
-    if isinstance(source, np.ndarray):
-        if source.dtype.kind == "O":
-            return [_from_objects(source[:, j], label) for j, label in enumerate(labels)]
-        return [_Column(label, numbers=_finite_column(source[:, j], label)) for j, label in enumerate(labels)]
-    by_position = source.iloc.__getitem__ if hasattr(source, "iloc") else None
-    return [
-        _from_series(by_position((slice(None), j)) if by_position else source[name], label)
-        for j, (name, label) in enumerate(zip(source.columns, labels, strict=True))
-    ]
+def _split(source: Any, names: tuple[str, ...] | None, name: str = "X") -> list[_Column]:
+    """Column by column; numbers are seen to be finite or missing before they might become codes."""
+    found = []
+    for position in range(source.shape[1]):
+        label = _label(position, names)
+        column = _column(source, position, f"{label} of {name}")
+        if column.numbers is not None and column.numbers.dtype.kind == "f" and np.isinf(column.numbers).any():
+            row = int(np.argmax(np.isinf(column.numbers)))
+            raise ValueError(f"{name} holds {column.numbers[row]} at row {row}, {label}")
+        found.append(column)
+    return found
 
 
-def _finite_column(values: np.ndarray, label: str) -> np.ndarray:
-    """Numbers of a column, seen to be finite or missing before they might become codes."""
-    if values.dtype.kind == "f" and np.isinf(values).any():
-        row = int(np.argmax(np.isinf(values)))
-        raise ValueError(f"X holds {values[row]} at row {row}, {label}")
-    return values
+def _column(source: Any, position: int, label: str) -> _Column:
+    if not isinstance(source, np.ndarray):
+        series = source.iloc[:, position] if hasattr(source, "iloc") else source[source.columns[position]]
+        return _from_series(series, label)
+    values = source[:, position]
+    return _from_objects(values, label) if source.dtype.kind == "O" else _Column(label, numbers=values)
 
 
 def _from_series(series: Any, label: str) -> _Column:
@@ -430,13 +429,13 @@ def _from_series(series: Any, label: str) -> _Column:
     if str(dtype).startswith(("Categorical", "String")):  # polars; its categories may be those of other frames too
         return _from_objects(series.to_list(), label)
     if getattr(dtype, "kind", "") in "iuf" and hasattr(dtype, "na_value"):  # pandas' nullable numbers
-        return _Column(label, numbers=_finite_column(series.to_numpy(dtype=np.float64, na_value=np.nan), label))
+        return _Column(label, numbers=series.to_numpy(dtype=np.float64, na_value=np.nan))
     values = series.to_numpy()
     if values.dtype.kind in "fiu":
-        return _Column(label, numbers=_finite_column(values, label))
+        return _Column(label, numbers=values)
     if values.dtype.kind in "bUSTO":
         return _from_objects(values, label)
-    raise check.DtypeError(f"{label} of X must hold real numbers or categories, got dtype {dtype}")
+    raise check.DtypeError(f"{label} must hold real numbers or categories, got dtype {dtype}")
 
 
 def _from_objects(values: Any, label: str) -> _Column:
@@ -445,17 +444,17 @@ def _from_objects(values: Any, label: str) -> _Column:
     try:
         distinct = set(values)
     except TypeError as error:
-        raise check.DtypeError(f"{label} of X holds what is neither number nor category: {error}") from None
+        raise check.DtypeError(f"{label} holds what is neither number nor category: {error}") from None
     absent = {value for value in distinct if _is_missing(value)}
     present = distinct - absent
     if all(isinstance(value, (numbers.Real, np.bool_)) for value in present) and not _are_booleans(present):
         code = {value: _as_float(value, label) for value in present} | dict.fromkeys(absent, np.nan)
         found = np.fromiter((code[value] for value in values), dtype=np.float64, count=len(values))
-        return _Column(label, numbers=_finite_column(found, label))
+        return _Column(label, numbers=found)
     try:
         levels = sorted(present)
     except TypeError as error:
-        raise check.DtypeError(f"{label} of X holds categories that cannot be ordered: {error}") from None
+        raise check.DtypeError(f"{label} holds categories that cannot be ordered: {error}") from None
     code = {level: number for number, level in enumerate(levels)} | dict.fromkeys(absent, -1)
     codes = np.fromiter((code[value] for value in values), dtype=np.intp, count=len(values))
     return _Column(label, codes=codes, levels=_levels_array(levels))
@@ -486,7 +485,7 @@ def _as_float(value: Any, label: str) -> float:
     try:
         return float(value)
     except OverflowError:
-        raise ValueError(f"{label} of X holds {value!r}, which does not fit float64") from None
+        raise ValueError(f"{label} holds {value!r}, which does not fit float64") from None
 
 
 # ---- filling of missing values ----------------------------------------------------------------------------------

@@ -28,9 +28,9 @@ def require_axis_splits(tree: Tree, approximate: bool) -> None:
     has_surrogates = tree.surrogates is not None and len(tree.surrogates.feature) > 0
     if not approximate and (has_surrogates or tree.missing == "fractional"):
         raise ValueError(
-            f'the tree was grown with missing="{tree.missing}": {_REASONS[tree.missing]}, which no rule can say; with '
-            "approximate=True missing values go with the larger child, and rows without them are predicted as by the "
-            "tree"
+            f'the tree was grown with missing="{tree.missing}": {_REASONS[tree.missing]}, which no rule can say. '
+            "In rules.extract(t, approximate=True) missing values go with the larger child, and rows without them are "
+            "predicted as by the tree"
         )
 
 

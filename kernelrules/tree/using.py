@@ -27,10 +27,12 @@ def require_tree(tree: Any) -> Tree:
 class _Walk:
     """Rows that have been read, ready to go down a tree."""
 
-    def __init__(self, tree: Any, X: Any, unseen: str, n_threads: int | None, callback: Any, what: str) -> None:
+    def __init__(
+        self, tree: Any, X: Any, unseen: str, n_threads: int | None, callback: Any, what: str, name: str = "X"
+    ) -> None:
         self.tree = require_tree(tree)
         threads, self.tick = parallel.n_threads_or_default(n_threads), parallel.ticker(callback, what)
-        self.x, missing = read_with_missing(self.tree, X, unseen)
+        self.x, missing = read_with_missing(self.tree, X, unseen, name)
         self.any_missing = bool(missing.any())
         if self.any_missing and self.tree.missing in ("zero", "impute"):
             self.x, self.any_missing = filled(self.x, self.tree.fill), False
@@ -232,6 +234,11 @@ def apply(
     array([1, 2])
     """
     return _Walk(tree, X, unseen, n_threads, callback, "apply").leaves()
+
+
+def leaves_of(tree: Tree, X: Any, name: str, n_threads: int | None, callback: Any) -> np.ndarray:
+    """What `apply` returns; errors call the data by `name`."""
+    return _Walk(tree, X, "larger", n_threads, callback, "apply", name).leaves()
 
 
 @parallel.reports("decision_path")
