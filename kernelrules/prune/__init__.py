@@ -4,7 +4,7 @@ cost_complexity.py   cost_complexity_path, cost_complexity     cross_validation.
 fixed_size.py        to_size, snip                             pessimistic.py       pessimistic
 reduced_error.py     reduced_error                             raising.py           its subtree raising
 mdl.py               mdl                                       chi2.py              chi2
-_common.py           what nodes lose, and how a tree is cut
+_common.py           what nodes lose, and how a tree is cut    measures.py          what held-out rows lose
 """
 
 from kernelrules.check import WeightWarning
