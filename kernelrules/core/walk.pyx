@@ -14,7 +14,7 @@ from libc.limits cimport INT_MAX
 from libc.math cimport INFINITY, isnan, nextafterf
 from libc.stdint cimport int64_t
 from libc.stdlib cimport free, malloc
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 
 from kernelrules.core.gram cimport better_step
 from kernelrules.core.types cimport real_t
@@ -32,6 +32,8 @@ cdef enum:
     LEVELS = 4          # steps between two looks at whether all of them have arrived
     BLOCK = 2048        # rows of one task
     AHEAD = 32          # rows: fetched before their turn
+    STAGED = 32768      # bytes of rows in a buffer
+    LONG_ROW = 256      # bytes of a row, beyond which rows go there
     FIRST_STEPS = 10_000_000    # of rows down one level, before the first look at signals: about 10 ms
 
 cdef enum Side:
@@ -78,6 +80,8 @@ cdef struct Splits:     # borrowed from the arrays of a tree
 cdef struct Rows:
     const char *data
     Py_ssize_t n, row_step, column_step     # steps in bytes
+    bint gapless                            # one number right behind the other
+    bint near                               # in a cache already
 
 cdef struct Plan:
     Rows rows
@@ -341,18 +345,38 @@ cdef inline void walk_lanes(const node_t *root, const Rows *rows, Py_ssize_t fir
         out[first + lane] = answers[at[lane] - root]
 
 
-cdef void walk_block(const node_t *root, const Rows *rows, Py_ssize_t first, Py_ssize_t last, bint any_missing,
-                     const int64_t *answers, int64_t *out) noexcept nogil:
+cdef void walk_some(const node_t *root, const Rows *rows, Py_ssize_t first, Py_ssize_t last, bint any_missing,
+                    const int64_t *answers, int64_t *out) noexcept nogil:
     """The plain walk of the rows first to last - 1, at least LANES: the last lanes may go over some of them twice."""
     cdef Py_ssize_t i = first
     while i < last:
         i = min(i, last - LANES)
-        kr_fetch_rows(rows.data + (i + AHEAD) * rows.row_step, LANES, rows.row_step)
+        if not rows.near:
+            kr_fetch_rows(rows.data + (i + AHEAD) * rows.row_step, LANES, rows.row_step)
         if any_missing:     # constants, so that there are two loops and neither asks
             walk_lanes(root, rows, i, True, answers, out)
         else:
             walk_lanes(root, rows, i, False, answers, out)
         i += LANES
+
+
+cdef void walk_block(const node_t *root, const Rows *rows, Py_ssize_t first, Py_ssize_t last, bint any_missing,
+                     const int64_t *answers, int64_t *out) noexcept nogil:
+    """walk_some, of long rows in a buffer: copied one after another they come from memory sooner than the walk would
+    ask for them, here and there."""
+    cdef char buffer[STAGED]
+    cdef Py_ssize_t i = first, step = rows.row_step, n
+    cdef Rows staged = rows[0]
+    if not rows.gapless or not LONG_ROW < step <= STAGED // (4 * LANES):
+        walk_some(root, rows, first, last, any_missing, answers, out)
+        return
+    staged.data, staged.near = buffer, True
+    while i < last:
+        i = min(i, last - LANES)
+        n = min(last - i, STAGED // step // LANES * LANES)
+        memcpy(buffer, rows.data + i * step, n * step)
+        walk_some(root, &staged, 0, n, any_missing, answers, out + i)
+        i += n
 
 
 # ---- from Python ------------------------------------------------------------------------------------------------
@@ -365,6 +389,8 @@ cdef int make_plan(Plan *plan, Nodes nodes, const real_t[:, :] x, const int64_t[
     cdef int *position
     plan.rows.data, plan.rows.n = <const char *> &x[0, 0], x.shape[0]
     plan.rows.row_step, plan.rows.column_step = x.strides[0], step
+    plan.rows.gapless = step == sizeof(real_t) and x.strides[0] == x.shape[1] * step
+    plan.rows.near = False
     plan.single, plan.any_missing, plan.packed, plan.packed_answers = real_t is float, any_missing, NULL, NULL
     if not nodes.plain or plan.rows.n < LANES or step % 2 != 0 or (
             max(n * <Py_ssize_t> sizeof(DoubleNode), s.n_features * abs(step)) >= INT_MAX):

@@ -154,14 +154,17 @@ def test_fractions_are_those_of_the_naive_walk(problem):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("n", [0, 1, 7, 8, 9, 2047, 2048, 2055, 2056, 10_001])
-def test_any_number_of_rows(dtype, n):
-    """Lanes and tasks of many sizes: every row is written once, by whichever thread."""
+@pytest.mark.parametrize("n_columns", [5, 65, 128, 129])
+@pytest.mark.parametrize("n", [0, 1, 7, 8, 9, 31, 33, 2047, 2048, 2055, 2056, 10_001])
+def test_any_number_of_rows(dtype, n_columns, n):
+    """Lanes, buffers of long rows and tasks of many sizes: every row is written once, by whichever thread, and rows that
+    lie apart, which are walked where they are, come to the same leaves."""
     rng = np.random.default_rng(n)
-    tree = make_tree(rng, n_splits=200, n_levels=[0] * 5, values=rng.normal(size=50))
-    X = rng.normal(size=(n, 5)).astype(dtype)
+    tree = make_tree(rng, n_splits=200, n_levels=[0] * n_columns, values=rng.normal(size=50))
+    X = rng.normal(size=(n, n_columns)).astype(dtype)
     X[rng.random(X.shape) < 0.05] = np.nan
     found = leaves(tree, X)
+    np.testing.assert_array_equal(leaves(tree, np.hstack([X, X[:, :1]])[:, :n_columns]), found)
     for n_threads in (2, 3):
         np.testing.assert_array_equal(leaves(tree, X, n_threads), found)
     some = rng.integers(n, size=min(n, 300)) if n else []
