@@ -120,24 +120,24 @@ def test_limits_hold_in_every_thread():
 
 FITS = """
 rng = np.random.default_rng(0)
-X = rng.normal(size=(4000, 20))
+X = rng.normal(size=(2000, 20))
 y, two, RBF = X[:, 0] * X[:, 1], X[:, 0] > 0, kernels.RBF(0.05)
 phi = kernels.nystroem(X, RBF, 400, rng=0)
-blocks = [(X[:2000], y[:2000]), (X[2000:], y[2000:])]
+blocks = [(X[:1000], y[:1000]), (X[1000:], y[1000:])]
 ridge.fit(X[:300], y[:300], 0.1, RBF, form="rkhs")  # this thread is the first that sets the threads of BLAS
 with ThreadPoolExecutor(2) as pool:
     for _ in range(2):
         by_threads = ridge.fit_blocks(blocks, 1e-3, phi, executor=pool, n_threads=1)
         assert mark(by_threads) == mark(ridge.fit_blocks(blocks, 1e-3, phi, n_threads=1)), "fit_blocks"
 
-some = X[:700], y[:700]
+some = X[:500], y[:500]
 powers = kernels.Polynomial(2)
 fit, mapped = ridge.fit(*some, 0.1, RBF), ridge.fit_blocks(blocks, 1e-3, phi)
 linear = svm.svc(X, two, kernel=kernels.Linear(), tol=0.1)
 own = svm.svc(X[:400] @ X[:400].T, two[:400], kernel=kernels.Precomputed())
-machine = erm.fit(X[:700], two[:700], 1e-3, powers)
+machine = erm.fit(X[:500], two[:500], 1e-3, powers)
 calls = {
-    "erm": lambda n: erm.fit(X[:700], two[:700], 1e-3, RBF, n_threads=n),
+    "erm": lambda n: erm.fit(X[:500], two[:500], 1e-3, RBF, n_threads=n),
     "erm decision": lambda n: erm.decision(machine, X, n_threads=n),
     "rkhs": lambda n: ridge.fit(*some, 0.1, RBF, form="rkhs", n_threads=n),
     "predict": lambda n: ridge.predict(mapped, X, n_threads=n),
