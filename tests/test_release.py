@@ -91,14 +91,15 @@ def test_ci_refuses_to_go_without_a_python_that_is_wanted():
 
 
 def test_ci_runs_benchmarks_and_looks_at_the_clock():
-    """Some benchmarks are run, and all stages together take half an hour at most; hand-written C is sanitized."""
+    """Some benchmarks are run; where all stages together take more than half an hour it says so; hand-written C is
+    sanitized."""
     script = text_of(".ci/run")
     quick = re.search("^QUICK_BENCHES='(.*)'$", script, flags=re.M)[1]
     assert re.search(r'asv run --quick --dry-run --python=same .*--bench "\$QUICK_BENCHES"', script)
     names = json.loads(text_of("asv_benches/results/benchmarks.json"))
     for part in quick.split("|"):
         assert [name for name in names if re.search(part, name)], part
-    assert script.splitlines()[-1].startswith('[ "$#" -gt 0 ] || [ "$SECONDS" -le 1800 ] || {')
+    assert script.splitlines()[-1].startswith('[ "$#" -gt 0 ] || [ "$SECONDS" -le 1800 ] || echo')
     sanitized = re.search(r"^SANITIZED=\((.*?)\)", script, flags=re.M | re.S)[1].split()
     assert {"core", "test_ridge_band.py", "test_rules_additive_core.py"} <= set(sanitized)
     assert [name for name in sanitized if not (ROOT / "tests" / name).exists()] == []

@@ -241,6 +241,12 @@ def test_options_are_refused(fit, option, values):
             fit(**{option: bad})
 
 
+@each_fit
+@pytest.mark.parametrize("cache_mb", [1e-9, 1e30, 1e308, math.inf])
+def test_any_cache_will_do(fit, cache_mb):
+    assert fit(cache_mb=cache_mb).certificate.converged
+
+
 def test_unknown_options_are_refused():
     for fit in FITS.values():
         with pytest.raises(TypeError, match="gamma"):

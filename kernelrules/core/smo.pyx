@@ -17,7 +17,7 @@ from kernelrules.core.status cimport NO_MEMORY, OK
 from kernelrules.core.steps cimport (
     FAILED, GROUPS, MORE, PAUSED, STALLED, Best, Dual, Outcome, scan_all, set_masks,
 )
-from kernelrules.core.working_set cimport SMALL, Work, advance, free_work, settle, start_work
+from kernelrules.core.working_set cimport SMALL, Work, advance, free_work, start_work, unshrink
 
 from time import perf_counter
 
@@ -143,14 +143,19 @@ cdef void settle_job(Job *job, bint single) noexcept nogil:
     """Leave the solution with all its gradients up to date."""
     cdef float single_example = 0
     cdef double double_example = 0
+    if not job.work.shrunk:
+        return
     if single:
-        job.dual.status = settle(job.dual, job.store, &job.work, &single_example)
+        job.dual.status = unshrink(job.dual, job.store, &job.work, &single_example)
     else:
-        job.dual.status = settle(job.dual, job.store, &job.work, &double_example)
+        job.dual.status = unshrink(job.dual, job.store, &job.work, &double_example)
+    if job.dual.status != OK:
+        job.dual.outcome = FAILED
 
 
-cdef bint is_open(const Dual *dual, Py_ssize_t max_steps) noexcept nogil:
-    return dual.outcome == MORE and dual.n_steps < max_steps
+cdef bint is_open(const Job *job, Py_ssize_t max_steps) noexcept nogil:
+    """Whether there are steps to be taken, or gradients that have not seen all of them."""
+    return job.dual.outcome == MORE and (job.dual.n_steps < max_steps or job.work.n_changed > 0)
 
 
 cdef int lend(Store *store, const Store *whole) noexcept nogil:
@@ -170,19 +175,19 @@ cdef int lend(Store *store, const Store *whole) noexcept nogil:
 def solve(KernelRows rows, machines, double tol, Py_ssize_t max_steps, int n_threads, tick=None, max_rows=None,
           improve=None):
     """Solve the machines, all on the same rows, until each one's violation is at most tol or it took max_steps steps;
-    or until max_rows kernel rows were computed in all.
+    or until max_rows kernel rows were computed in all, which is looked at after each round.
 
     `tick(done, total, violation)` is called, and signals are looked at, several times a second. Machines are spread
     over the threads where their rows allow it; one alone uses the threads inside. `improve(m)` is called when machine m
     has paused, and may change its variables.
     """
-    cdef Py_ssize_t n = len(machines), m, n_open = n, done, slice_steps = 500
-    cdef bint apart = n > 1 and rows.store.kind != CACHED, single = rows.single
+    cdef Py_ssize_t n = len(machines), m, n_open = n, n_behind, done, slice_steps = 500
+    cdef bint apart = n > 1 and rows.store.kind != CACHED, single = rows.single, endless = max_rows is None
     cdef Job *jobs = <Job *> calloc(n, sizeof(Job))
     cdef Job **open_jobs = <Job **> malloc(n * sizeof(Job *))
     cdef Machine machine
     cdef Py_ssize_t largest = 0
-    cdef Py_ssize_t most_rows = PY_SSIZE_T_MAX if max_rows is None else max_rows
+    cdef Py_ssize_t most_rows = PY_SSIZE_T_MAX if endless else max_rows
     cdef double worst
     cdef int status = OK
     rows.give_failure()             # of an earlier call that something else ended
@@ -201,10 +206,11 @@ def solve(KernelRows rows, machines, double tol, Py_ssize_t max_steps, int n_thr
             if apart:
                 jobs[m].store = &jobs[m].lent
                 raise_for_status(lend(&jobs[m].lent, &rows.store))
-        while n_open > 0 and rows.store.n_computed < most_rows:
-            n_open, done, worst = 0, 0, 0.0
+        while n_open > 0:
+            n_open, n_behind, done, worst = 0, 0, 0, 0.0
             for m in range(n):
                 done += jobs[m].dual.n_steps
+                n_behind += jobs[m].work.n_changed
                 worst = max(worst, jobs[m].dual.violation)
                 if jobs[m].dual.outcome == PAUSED:
                     settle_job(&jobs[m], single)
@@ -212,13 +218,15 @@ def solve(KernelRows rows, machines, double tol, Py_ssize_t max_steps, int n_thr
                     if jobs[m].dual.outcome == MORE:
                         improve(m)
                         jobs[m].work.until_check = 1        # most points matter no more than they did: shrink at once
-                if is_open(jobs[m].dual, max_steps):
+                if is_open(&jobs[m], max_steps):
                     open_jobs[n_open] = &jobs[m]
                     n_open += 1
                 elif jobs[m].started:
                     settle_job(&jobs[m], single)
                     free_work(&jobs[m].work)
                     jobs[m].started = False
+            if rows.store.n_computed >= most_rows and n_behind == 0:
+                break
             started = perf_counter()
             if largest > 2 * SMALL:             # a few at a time: each has memory of its own for the shrunk problem
                 n_open = min(n_open, <Py_ssize_t> n_threads)
@@ -229,7 +237,7 @@ def solve(KernelRows rows, machines, double tol, Py_ssize_t max_steps, int n_thr
                 else:
                     rows.store.n_threads = n_threads
                     if n_open > 0:
-                        run_job(open_jobs[0], tol, slice_steps, max_steps, single)
+                        run_job(open_jobs[0], tol, slice_steps if endless else 1, max_steps, single)
             slice_steps = better_step(slice_steps, perf_counter() - started)
             PyErr_CheckSignals()
             if tick is not None:
@@ -241,10 +249,6 @@ def solve(KernelRows rows, machines, double tol, Py_ssize_t max_steps, int n_thr
             if failure is not None:
                 raise failure
             raise_for_status(status)
-        for m in range(n):
-            if jobs[m].started:             # max_rows has ended the work
-                settle_job(&jobs[m], single)
-                raise_for_status(jobs[m].dual.status)
     finally:
         for m in range(n):
             free_work(&jobs[m].work)

@@ -36,6 +36,6 @@ cdef struct Work:               # memory of the solver, kept between its rounds
 
 cdef int start_work(Work *work, const Dual *dual, const Store *store, Py_ssize_t itemsize) noexcept nogil
 cdef void free_work(Work *work) noexcept nogil
-cdef int settle(Dual *dual, Store *store, Work *work, const real_t *example) noexcept nogil
+cdef int unshrink(Dual *dual, Store *store, Work *work, const real_t *example) noexcept nogil
 cdef void advance(Dual *dual, Store *store, Work *work, double tol, Py_ssize_t n_steps,
                   const real_t *example) noexcept nogil

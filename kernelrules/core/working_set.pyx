@@ -24,12 +24,13 @@ from kernelrules.core.types cimport real_t
 cdef enum:
     WORKING = 2048              # points of a working set whose rows are computed
     WIDE = 4096                 # and of one where many rows cannot be kept: fewer rounds compute fewer of them
+    FEWEST = 64                 # and of one in hardly any memory
     NARROW = 512                # and of one whose products are: they cost much, and their block stays in cache
     ARRAYS = 7                  # of the local problem
     CHECK = 500                 # least steps between two looks at which points matter
     FEW_POINTS = 8192           # up to which a shrunk problem may have three quarters of them, beyond it half
 
-cdef double SLICE = 3e8         # nanoseconds of a thread for a block, or for rows: signals are not seen meanwhile
+cdef double SLICE = 3e8         # nanoseconds of a thread for a block, its solution, or rows: no signal is seen
 cdef double SHRINK = 0.7        # a problem is shrunk further when this part of it, or less, matters
 cdef double COARSE = 10.0       # times tol, to which a shrunk problem is solved before all points are looked at again
 cdef double LOCAL = 0.1         # a working set is solved until its violation is this part of the whole's
@@ -44,6 +45,22 @@ cdef Py_ssize_t count_points(const Dual *dual) noexcept nogil:
     return first if dual.n_segments == 2 and dual.segments[0].point == dual.segments[1].point else n
 
 
+cdef Py_ssize_t count_computed(const Dual *dual, const Store *store) noexcept nogil:
+    """Points of a working set whose kernel values are computed: those between them take half of what the rows may, at
+    most, and neither they nor rows that have to be there together take long."""
+    cdef Py_ssize_t room = max(<Py_ssize_t> FEWEST, <Py_ssize_t> sqrt(store.n_slots * <double> store.n / 2))
+    cdef Py_ssize_t q = WORKING
+    cdef double cost = row_cost(store)
+    if store.dense == NULL:                     # blocks come from whole rows
+        q = min(q, store.n_slots)
+        q = min(q, <Py_ssize_t> (3 * SLICE / cost)) if cost > 0 else q
+    else:
+        q = WIDE if store.n_slots < store.n // 2 and room >= WIDE else q
+        q = min(q, room) if store.n_slots < store.n else q
+        q = min(q, <Py_ssize_t> sqrt(2 * SLICE * store.n / cost))
+    return max(<Py_ssize_t> 2, min(q, count_points(dual)))
+
+
 cdef int start_work(Work *work, const Dual *dual, const Store *store, Py_ssize_t itemsize) noexcept nogil:
     """Memory for problems of this size. free_work() must follow."""
     cdef Py_ssize_t q = WORKING, n = dual.n
@@ -54,12 +71,8 @@ cdef int start_work(Work *work, const Dual *dual, const Store *store, Py_ssize_t
     elif whole:
         q = count_points(dual)
         q = q * 3 // 4 if q <= FEW_POINTS else q // 2
-    elif store.dense == NULL:                   # blocks come from whole rows, which have to be there together
-        q = min(q, store.n_slots)
-    elif store.n_slots < store.n // 2 and 2 * WIDE * WIDE <= store.n_slots * store.n:
-        q = WIDE
-    if store.dense != NULL:
-        q = max(<Py_ssize_t> 2, min(q, <Py_ssize_t> sqrt(2 * SLICE * store.n / row_cost(store))))
+    else:
+        q = count_computed(dual, store)
     work.size = q
     work.until_check = max(<Py_ssize_t> CHECK, min(q, <Py_ssize_t> 4 * CHECK))
     if whole and q < SMALL:
@@ -341,7 +354,8 @@ cdef int do_round(Dual *dual, Store *store, Work *work, const Best *best, double
     memset(&view, 0, sizeof(View))
     view.matrix, view.stride = work.block, work.n_members
     local.outcome = solve_all(&local, store.simd, &view, diagonal, aim,
-                              min(100 * work.size + 10000, dual.max_steps - dual.n_steps))
+                              min(min(100 * work.size + 10000, <Py_ssize_t> (SLICE / local.n)),
+                                  dual.max_steps - dual.n_steps))
     dual.n_steps += local.n_steps
     memset(change, 0, work.n_members * sizeof(double))
     if not take_over(dual, &local, work, change, False):
@@ -438,14 +452,6 @@ cdef int unshrink(Dual *dual, Store *store, Work *work, const real_t *example) n
             status = add_change(store, work.candidates, work.keys, batch, rows, dual.segments, dual.n_segments,
                                 dual.gradient)
             batch = 0
-    return status
-
-
-cdef int settle(Dual *dual, Store *store, Work *work, const real_t *example) noexcept nogil:
-    """Leave the solution with the gradients of all up to date."""
-    cdef int status = unshrink(dual, store, work, example) if work.shrunk else OK
-    while status == OK and work.n_changed > 0:
-        status = spread(dual, store, work, example)
     return status
 
 

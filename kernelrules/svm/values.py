@@ -39,7 +39,7 @@ _MOSTLY = 1.7  # points for each one that is used, up to which a triangle betwee
 
 def memory_for(cache_mb: float | None) -> int:
     """Bytes for kernel values: what was asked for, or a quarter of what is free."""
-    return check.free_memory() // 4 if cache_mb is None else int(cache_mb * 2**20)
+    return check.free_memory() // 4 if cache_mb is None else int(min(cache_mb * 2**20, 1 << 50))
 
 
 def is_bounded(kernel: Any) -> bool:

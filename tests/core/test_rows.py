@@ -2,6 +2,7 @@
 functions, and the distances that matrices of several gammas are made of."""
 
 import gc
+import time
 
 import numpy as np
 import pytest
@@ -239,13 +240,13 @@ def overlapping(n, p, shift):
     return X.astype(np.float32), -y
 
 
-def solve_classes(X, linear, n_slots, n_threads=1, gamma=0.2, max_steps=10**6, max_rows=None):
+def solve_classes(X, linear, n_slots, n_threads=1, gamma=0.2, max_steps=10**6, max_rows=None, tick=None):
     """A machine with C = 1 on rows that are computed when asked for, and its store."""
     n = len(X)
     store = rows.cached_rows(X, None, kernels.RBF(gamma).core(), np.ones(n, np.float32), n_slots, n_threads)
     a, gradient = np.zeros(n), linear.copy()
     machine = smo.Machine([(0, n, 0, 0)], np.minimum(-linear, 0), np.maximum(-linear, 0), a, gradient)
-    smo.solve(store, [machine], 1e-3, max_steps, n_threads, None, max_rows)
+    smo.solve(store, [machine], 1e-3, max_steps, n_threads, tick, max_rows)
     return machine, store
 
 
@@ -270,12 +271,27 @@ def test_rows_are_computed_once_and_only_of_points_that_move():
     assert np.count_nonzero(machine.a) <= store.n_computed < 2150 / 4
 
 
+def test_the_clock_does_not_decide_when_rows_are_enough(monkeypatch):
+    """How long a slice takes decides how many rounds come before the next look at signals, but not this."""
+    X, linear = overlapping(3000, 4, 0.5)
+    found = []
+    for scale in (1e-6, 1e6):
+        monkeypatch.setattr(smo, "perf_counter", lambda scale=scale: scale * time.perf_counter())
+        machine, store = solve_classes(X, linear, 3000, max_rows=1200)
+        found.append((machine.n_steps, store.n_computed, machine.a.tobytes()))
+    assert 1200 <= found[0][1] < 3000
+    assert found[0] == found[1]
+
+
 @pytest.mark.parametrize(("max_steps", "max_rows"), [(1500, None), (10**6, 1)])
 def test_gradients_are_up_to_date_where_the_work_ends(max_steps, max_rows):
     """Long rows are added in slices between which signals are seen; a limit may end the work after any of them."""
     X, linear = overlapping(2600, 3000, 0.3)  # 0.24 ms a row: more of them change than one slice takes
-    machine, _ = solve_classes(X, linear, 2600, 2, 2e-4, max_steps, max_rows)
+    heard = []
+    machine, _ = solve_classes(X, linear, 2600, 2, 2e-4, max_steps, max_rows, lambda *told: heard.append(told))
     assert machine.unfinished
+    assert len(heard) > 1
+    assert machine.violation == machine.look()
     changed = np.flatnonzero(machine.a)
     assert len(changed) > 1300
     exact = kernels.gram(X.astype(np.float64), X[changed].astype(np.float64), kernels.RBF(2e-4)) @ machine.a[changed]

@@ -157,8 +157,8 @@ def test_fractions_are_those_of_the_naive_walk(problem):
 @pytest.mark.parametrize("n_columns", [5, 65, 128, 129])
 @pytest.mark.parametrize("n", [0, 1, 7, 8, 9, 31, 33, 2047, 2048, 2055, 2056, 10_001])
 def test_any_number_of_rows(dtype, n_columns, n):
-    """Lanes, buffers of long rows and tasks of many sizes: every row is written once, by whichever thread, and rows that
-    lie apart, which are walked where they are, come to the same leaves."""
+    """Lanes, buffers of long rows and tasks of many sizes: every row is written once, by whichever thread, and rows
+    that lie apart, which are walked where they are, come to the same leaves."""
     rng = np.random.default_rng(n)
     tree = make_tree(rng, n_splits=200, n_levels=[0] * n_columns, values=rng.normal(size=50))
     X = rng.normal(size=(n, n_columns)).astype(dtype)
