@@ -242,7 +242,7 @@ def test_options_are_refused(fit, option, values):
 
 
 @each_fit
-@pytest.mark.parametrize("cache_mb", [1e-9, 1e30, 1e308, math.inf])
+@pytest.mark.parametrize("cache_mb", [1e-9, 1e30, 1e308])
 def test_any_cache_will_do(fit, cache_mb):
     assert fit(cache_mb=cache_mb).certificate.converged
 
