@@ -11,12 +11,15 @@ TRIES = 3  # a busy machine may take a second to wake a process up
 LONGEST = 20.0  # seconds that a busy machine may let a process wait
 
 # A signal that the parent's parents ignore or block would be so here.
-LOOP = """
-import os, signal, sys, time
+HEAR = """
+import signal, sys
 blocked, heard = signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT]), signal.getsignal(signal.SIGINT)
 if signal.SIGINT in blocked or heard is not signal.default_int_handler:
     print(f"SIGINT was blocked: {signal.SIGINT in blocked}, handled by {heard}", file=sys.stderr)
     signal.signal(signal.SIGINT, signal.default_int_handler)
+"""
+LOOP = """
+import os, time
 for name, (prepare, call) in CASES.items():
     exec(prepare)
     code, finished = compile(call, name, "eval"), False
@@ -36,7 +39,7 @@ def seconds_to_stop(code):
     first of a few tries that is below one, or else the shortest."""
     shortest = float("inf")
     for _ in range(TRIES):
-        with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as process:
+        with subprocess.Popen([sys.executable, "-c", HEAR + code], stdout=subprocess.PIPE, text=True) as process:
             said, seconds, _ = _interrupted(process, HEAD_START)
         assert said == "interrupted"
         shortest = min(shortest, seconds)
@@ -51,7 +54,7 @@ def seconds_of_all(prepare, cases, head_start=HEAD_START, of_cores=False):
     `of_cores` do not count those in which the machine did something else."""
     told, left = {}, dict(cases)
     for _ in range(TRIES):
-        code = f"CASES = {left!r}\n{prepare}{LOOP}"
+        code = f"CASES = {left!r}\n{prepare}{HEAR}{LOOP}"
         with (
             tempfile.TemporaryFile("w+") as errors,
             subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=errors, text=True) as process,

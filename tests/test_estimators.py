@@ -25,6 +25,7 @@ from kernelrules.estimators import (
     TreeClassifier,
     TreeRegressor,
 )
+from kernelrules.estimators._nearest import Nearest
 
 X, codes = load_iris(return_X_y=True)
 X = (X - X.mean(axis=0)) / X.std(axis=0)
@@ -311,6 +312,30 @@ def test_new_points_find_their_neighbours_far_from_the_origin(p, kind):
     np.testing.assert_array_equal(found, nearest)
     np.testing.assert_allclose(distances**2, np.take_along_axis(squares, nearest, 1), rtol=1e-6)
     np.testing.assert_array_equal(fitted._nearest.of(data, None)[1][:, 0], np.arange(400))
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize(("p", "n_values", "k"), [(2, 3, 10), (2, 40, 6), (3, 5, 1), (20, 2, 7), (20, 1, 3)])
+def test_of_neighbours_at_one_distance_the_first_are_taken(form, p, n_values, k):
+    """Also where more tie than any search was asked for."""
+    rng = np.random.default_rng(0)
+    data, new = (rng.integers(0, n_values, size=(n, p)).astype(float) for n in (400, 80))
+    squares = ((new[:, None, :] - data) ** 2).sum(axis=2)
+    nearest = np.argsort(squares, axis=1, kind="stable")[:, :k]
+    distances, found = Nearest(form(data), k, 0).of(form(new), 1)
+    np.testing.assert_array_equal(found, nearest)
+    np.testing.assert_array_equal(distances, np.sqrt(np.take_along_axis(squares, nearest, 1)))
+
+
+def test_sparse_points_find_their_neighbours_far_from_the_origin():
+    """Where inner products cannot tell them apart, all points that may be near are compared."""
+    rng = np.random.default_rng(0)
+    data, new = (rng.normal(size=(n, 20)) + 1e8 * (np.arange(n) % 2)[:, None] for n in (400, 80))
+    squares = ((new[:, None, :] - data) ** 2).sum(axis=2)
+    nearest = np.argsort(squares, axis=1, kind="stable")[:, :5]
+    distances, found = Nearest(sparse.csr_array(data), 5, 0).of(sparse.csr_array(new), 1)
+    np.testing.assert_array_equal(found, nearest)
+    np.testing.assert_allclose(distances**2, np.take_along_axis(squares, nearest, 1), rtol=1e-12)
 
 
 def test_dense_and_sparse_points_may_be_mixed():

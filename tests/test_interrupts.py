@@ -7,11 +7,12 @@ script for the latencies, which are to be below a second on a quiet one.
 
 import os
 import re
+import signal
 import sys
 from pathlib import Path
 
 import pytest
-from interrupting import seconds_of_all
+from interrupting import LONGEST, seconds_of_all, seconds_to_stop
 from test_progress import LONG
 
 HERE = Path(__file__).parent
@@ -125,6 +126,25 @@ def test_what_hears_no_signal_is_measured():
     prepare = "import time\nfrom hashlib import pbkdf2_hmac\n"
     told = seconds_of_all(prepare, {"deaf": (half_a_second, deaf)}, 0.1, of_cores=True)
     assert 0.2 < told["deaf"] < 3
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="SIGINT is not sent to one process there")
+def test_children_hear_what_their_parents_ignore():
+    """As a shell lets its jobs in the background do."""
+    code = """
+import time
+print("ready", flush=True)
+try:
+    time.sleep(3)
+except KeyboardInterrupt:
+    print("interrupted", time.time())
+"""
+    heard = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        assert seconds_to_stop(code) < LONGEST
+        assert seconds_of_all("", {"sleep": ("", "time.sleep(3)")})["sleep"] < LONGEST
+    finally:
+        signal.signal(signal.SIGINT, heard)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="SIGINT is not sent to one process there")

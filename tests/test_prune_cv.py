@@ -135,6 +135,33 @@ def test_errors_are_those_of_pruning_fold_by_fold(name):
     assert told.tree.n_leaves == told.n_leaves[told.chosen]
 
 
+@pytest.mark.parametrize("weights", ["alike", "random", "of classes"])
+@pytest.mark.parametrize("kind", ["entropy", "poisson", "fractions"])
+def test_the_unit_of_weights_makes_no_error_infinite(kind, weights):
+    """Sums of weights that are added and taken away again are not 0."""
+    X, y = noisy(300)
+    weight = np.random.default_rng(1).random(300) if weights == "random" else np.ones(300)
+    weight[::50] = 0  # rows that do not count, whatever their loss
+    options = {"criterion": "poisson"} if kind == "poisson" else {"measure": "entropy"}
+    if kind == "fractions":
+        X[np.random.default_rng(2).random(X.shape) < 0.1] = np.nan
+        options["missing"] = "fractional"
+    if weights == "of classes":
+        if kind == "poisson":
+            weight *= np.array([1.0, 0.7, 0.3])[y]
+        else:
+            options["class_weight"] = {0: 1.0, 1: 0.7, 2: 0.3}
+    folds = np.arange(300) % 10
+    told, scaled = (
+        prune.cross_validate(X, y, folds=folds, rule="min", sample_weight=weight * unit, **options)
+        for unit in (1.0, 0.1)
+    )
+    assert 0 < np.isinf(told.error).sum() < len(told.error)
+    np.testing.assert_allclose(scaled.error, told.error, rtol=1e-9)
+    np.testing.assert_allclose(scaled.fold_error, told.fold_error, rtol=1e-9)
+    assert scaled.tree.n_leaves == told.tree.n_leaves > 1
+
+
 @pytest.mark.parametrize("criterion", ["gini", "squared_error", "absolute_error", "poisson"])
 @settings(max_examples=25)
 @given(data=st.data())

@@ -403,7 +403,7 @@ def test_frames_strings_and_missing():
         ({"max_rules": 0}, ValueError, "max_rules must be at least 1"),
         ({"folds": 1}, ValueError, "folds must be at least 2"),
         ({"folds": [0] * 40}, ValueError, "two different folds"),
-        ({"folds": ([0] * 20) + [1] * 20}, ValueError, "are in one fold"),
+        ({"folds": ([0] * 20) + [1] * 20}, ValueError, "all rows of class 'a' are in one fold"),
         ({"sample_weight": -np.ones(40)}, ValueError, "must not be negative"),
         ({"sample_weight": np.full(40, 1e308)}, ValueError, "overflows"),
         ({"sample_weight": np.arange(40) < 20}, ValueError, "two classes"),
@@ -419,6 +419,12 @@ def test_bad_arguments(options, error, match):
     X, y = np.random.default_rng(0).normal(size=(40, 2)), np.repeat(["a", "b"], 20)
     with pytest.raises(error, match=match):
         rules.additive(X, y, **options)
+
+
+def test_a_class_in_one_fold_is_shown_as_a_number():
+    X, y = np.random.default_rng(0).normal(size=(40, 2)), np.repeat([-3.5, 2.0], 20)
+    with pytest.raises(ValueError, match=r"all rows of class -3\.5 are in one fold"):
+        rules.additive(X, y, loss="logistic", folds=np.repeat([0, 1], 20))
 
 
 @pytest.mark.parametrize(

@@ -229,8 +229,8 @@ def held_out(Loss kind, const int64_t[::1] leaves, const int64_t[::1] first, con
              const int64_t[::1] above, const double[:, ::1] values, const int64_t[::1] labels, const double[:, ::1] y,
              const double[::1] weight, double unit, double[:, ::1] sums):
     """Add to sums[0, k] and sums[1, k] the rows' weighted losses and squared losses under tree k less those under tree
-    k - 1, in units of losses: cumulative sums are those of the trees. Of infinite losses the weight goes to sums[2].
-    `first`, `last` and `above` come from `spans`."""
+    k - 1, in units of losses: cumulative sums are those of the trees. Rows of infinite losses and a weight above 0 are
+    counted in sums[2], where sums of weights would leave rounding. `first`, `last` and `above` come from `spans`."""
     cdef Py_ssize_t n = leaves.shape[0], n_nodes = first.shape[0], d = values.shape[1], i, batch, start = 0
     cdef Py_ssize_t n_trees = sums.shape[1]
     cdef bint by_class = kind == TABLE
@@ -268,8 +268,8 @@ cdef inline void add_row(Loss kind, int64_t node, const int64_t *first, const in
             if loss < INFINITY:
                 add_span(sums, first[node], last[node], weight * loss)
                 add_span(sums + n_trees, first[node], last[node], weight * loss * loss)
-            else:
-                add_span(sums + 2 * n_trees, first[node], last[node], weight)
+            elif weight > 0:
+                add_span(sums + 2 * n_trees, first[node], last[node], 1.0)
         node = above[node]
 
 

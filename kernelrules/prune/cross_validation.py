@@ -233,7 +233,7 @@ class _Trial:
 
 
 def _held_out_sums(shared: tuple[_Data, np.ndarray], trial: _Trial, fold: int, callback: Any) -> np.ndarray:
-    """Sums over the held-out rows of loss and squared loss in units, and weight with infinite loss, (3, n_trees)."""
+    """Sums over the held-out rows of loss and squared loss in units, and the number of infinite ones, (3, n_trees)."""
     data, numbers = shared
     X, y, weight = data.take(numbers != fold)
     grown = trees.grow(X, y, sample_weight=None if (weight == 1).all() else weight, callback=callback, **trial.options)
@@ -269,5 +269,5 @@ def _sums_of_trees(trial: _Trial, grown: Tree, cuts: np.ndarray, held: tuple) ->
         endless = np.isinf(losses)
         finite = np.where(endless, 0.0, losses)
         # Not by BLAS, whose sums depend on its threads.
-        sums[:, k] = (weight * finite).sum(), (weight * finite**2).sum(), (weight * endless).sum()
+        sums[:, k] = (weight * finite).sum(), (weight * finite**2).sum(), (endless & (weight > 0)).sum()
     return sums

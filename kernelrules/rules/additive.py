@@ -382,9 +382,9 @@ class _Data:
             np.add.at(counts, (numbers, self.codes), 1)
             lacking = np.argwhere(counts.sum(axis=0) - counts == 0)
             if len(lacking):
-                label = self.classes[lacking[0][1]]
+                label = check.shown(self.classes[lacking[0][1]])
                 raise ValueError(
-                    f"all rows of class {label!r} are in one fold: the others cannot learn it; use folds=None"
+                    f"all rows of class {label} are in one fold: the others cannot learn it; use folds=None"
                 )
         return numbers
 

@@ -1,22 +1,21 @@
 """Walks down trees against the naive walker: plain and general ones, any layout of the data, any number of threads."""
 
 import dataclasses
-import os
-import signal
-import subprocess
 import sys
-import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from interrupting import seconds_to_stop
 from oracles import tree_walk as oracle
 from strategies import dtypes, layouts
 
 from kernelrules.core import walk
 from kernelrules.results import Surrogates, Tree
 
+HERE = Path(__file__).parent
 seeds = st.integers(0, 2**32 - 1)
 
 
@@ -293,30 +292,20 @@ def test_lengths_that_differ_are_refused():
             walk.apply_tree(nodes, x, np.arange(answers), np.empty(out, dtype=np.int64), True, 1)
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="SIGINT is not sent to one process there")
 def test_interrupts_are_answered():
     """A child process walks for many seconds on one thread; SIGINT must end it at once."""
-    if os.name == "nt":
-        pytest.skip("SIGINT is not sent to one process there")
-    code = """
+    code = f"""
+import sys, time
+sys.path[:0] = {[str(HERE), str(HERE.parent)]!r}
 import numpy as np
 from test_walk import chain, leaves
 tree = chain(20_000)
 X = np.full((200_000, 1), 1e9)
-print("started", flush=True)
+print("ready", flush=True)
 try:
     leaves(tree, X)
 except KeyboardInterrupt:
-    print("interrupted", flush=True)
+    print("interrupted", time.time(), flush=True)
 """
-    paths = os.pathsep.join([os.path.dirname(__file__), os.path.dirname(os.path.dirname(__file__))])
-    environment = {**os.environ, "PYTHONPATH": paths}
-    child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env=environment)
-    try:
-        assert child.stdout.readline().strip() == "started"
-        time.sleep(0.3)
-        sent = time.perf_counter()
-        child.send_signal(signal.SIGINT)
-        assert child.communicate(timeout=20)[0].strip() == "interrupted"
-        assert time.perf_counter() - sent < 2
-    finally:
-        child.kill()
+    assert seconds_to_stop(code) < 2
