@@ -30,6 +30,7 @@ _CHOICES = {
 _MAX_RULES = 50
 _NO_LIMIT = 1 << 62
 _MOST_ROWS = (1 << 31) - 1
+_LARGE = 100_000  # numbers from which it pays to begin with the folds before it is known how far they go
 _SHARE_CUT_OFF = 0.025  # of the rows, at each end, of a linear term
 _LIKE_A_RULE = 0.4  # standard deviation of a rule whose share of rows is drawn evenly between 0 and 1
 _SMALLEST, _LARGEST = 1e-290, 1e300  # of numbers that can be linear terms
@@ -196,7 +197,8 @@ def additive(
     n_scores = len(data.targets)
     crew = Crew(threads, tick, n_scores * (1 + n_folds))
     folded = functools.partial(_fold_tasks, data, numbers, grid, settings, seed)
-    paths, fold_paths = crew.run([_Task(data, m, grid, settings, (seed, m)) for m in range(n_scores)], folded)
+    own = [_Task(data, m, grid, settings, (seed, m)) for m in range(n_scores)]
+    paths, fold_paths = crew.run(own, folded, data.n_given * data.n_features >= _LARGE)
     length = length_of(paths)
     if length == 0:
         first = grid[0] * data.unit

@@ -1,7 +1,7 @@
 """Paths of sums of rules in threads: those of all rows, and those of the folds of cross-validation beside them.
 
 A path may end before the last λ, where it has too many rules; the folds are then to end there too. That is known only
-when it has ended, and seldom so: folds begin at once, and begin again where it was.
+when it has ended, and seldom so: of data that take a while folds begin at once, and begin again where it was.
 
 Invariant: paths are the same for any number of threads.
 """
@@ -45,18 +45,19 @@ class Crew:
     def __init__(self, n_threads: int, tick: Any, total: int) -> None:
         self._n_threads, self._tick, self._total, self._done = n_threads, tick, total, 0
 
-    def run(self, tasks: list[Task], later: Callable[[int], list[Task]]) -> tuple[list[Path], list[Path]]:
+    def run(self, tasks: list[Task], later: Callable[[int], list[Task]], guess: bool) -> tuple[list[Path], list[Path]]:
         """Paths of the tasks, in order, and then those of later(n), n being the λ that all of the former reach.
 
-        That is mostly all of them: threads that have nothing else to do begin with these, and begin again where not.
+        With `guess`, that this is all of them: threads that have nothing else to do begin with these, and begin again
+        where it is not.
         """
         expected = len(tasks[0].lams)
-        ahead = later(expected)
-        if self._n_threads == 1 or len(tasks) + len(ahead) == 1:
+        ahead = later(expected) if guess else []
+        if self._n_threads == 1:
             paths = self._gather(task(lambda: None) for task in tasks)
             return paths, self._gather(task(lambda: None) for task in later(length_of(paths)))
         stops = (threading.Event(), threading.Event(), threading.Event())
-        with ThreadPoolExecutor(min(self._n_threads, len(tasks) + len(ahead))) as pool:
+        with ThreadPoolExecutor(self._n_threads) as pool:
             futures: list[Future] = []
 
             def submit(some: list[Task], stop: threading.Event) -> list[Future]:
@@ -67,7 +68,7 @@ class Crew:
             try:
                 first, second = submit(tasks, stops[0]), submit(ahead, stops[1])
                 paths = self._gather(map(_result, first))
-                if length_of(paths) < expected:
+                if not guess or length_of(paths) < expected:
                     stops[1].set()
                     for future in second:
                         future.cancel()
