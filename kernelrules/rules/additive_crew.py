@@ -52,34 +52,23 @@ class Crew:
         where it is not.
         """
         expected = len(tasks[0].lams)
-        ahead = later(expected) if guess else []
-        if self._n_threads == 1:
-            paths = self._gather(task(lambda: None) for task in tasks)
-            return paths, self._gather(task(lambda: None) for task in later(length_of(paths)))
-        stops = (threading.Event(), threading.Event(), threading.Event())
-        with ThreadPoolExecutor(self._n_threads) as pool:
-            futures: list[Future] = []
+        ahead = later(expected) if guess and self._n_threads > 1 else []
+        if not ahead:
+            paths = self._together(tasks)
+            return paths, self._together(later(length_of(paths)))
+        with _Team(self._n_threads) as team:
+            first, second = team.submit(tasks), team.submit(ahead)
+            paths = self._gather(map(_result, first))
+            if length_of(paths) < expected:
+                team.drop(second)
+                second = team.submit(later(length_of(paths)))
+            return paths, self._gather(map(_result, second))
 
-            def submit(some: list[Task], stop: threading.Event) -> list[Future]:
-                new = [pool.submit(task, functools.partial(_raise_if, stop)) for task in some]
-                futures.extend(new)
-                return new
-
-            try:
-                first, second = submit(tasks, stops[0]), submit(ahead, stops[1])
-                paths = self._gather(map(_result, first))
-                if not guess or length_of(paths) < expected:
-                    stops[1].set()
-                    for future in second:
-                        future.cancel()
-                    second = submit(later(length_of(paths)), stops[2])
-                return paths, self._gather(map(_result, second))
-            except BaseException:
-                for stop in stops:
-                    stop.set()
-                for future in futures:
-                    future.cancel()
-                raise
+    def _together(self, tasks: list[Task]) -> list[Path]:
+        if self._n_threads == 1 or len(tasks) < 2:
+            return self._gather(task(lambda: None) for task in tasks)
+        with _Team(self._n_threads) as team:
+            return self._gather(map(_result, team.submit(tasks)))
 
     def _gather(self, paths: Iterable[Path]) -> list[Path]:
         found = []
@@ -91,11 +80,47 @@ class Crew:
         return found
 
 
+class _Team:
+    """Threads, which are stopped where the body of `with` is left by an exception."""
+
+    def __init__(self, n_threads: int) -> None:
+        self._pool = ThreadPoolExecutor(n_threads)
+        self._stops: list[tuple[threading.Event, list[Future]]] = []
+
+    def __enter__(self) -> _Team:
+        return self
+
+    def __exit__(self, kind: Any, *_: object) -> None:
+        for _, futures in self._stops if kind is not None else []:
+            self.drop(futures)
+        self._pool.shutdown()
+        for _, futures in self._stops:
+            futures.clear()  # an exception knows this frame, and a future the exception: memory would wait for both
+
+    def submit(self, tasks: list[Task]) -> list[Future]:
+        """Begin with the tasks."""
+        stop = threading.Event()
+        futures = [self._pool.submit(task, functools.partial(_raise_if, stop)) for task in tasks]
+        self._stops.append((stop, futures))
+        return futures
+
+    def drop(self, some: list[Future]) -> None:
+        """End those that were submitted together."""
+        for stop, futures in self._stops:
+            if futures is some:
+                stop.set()
+                for future in futures:
+                    future.cancel()
+
+
 def _raise_if(stop: threading.Event) -> None:
     if stop.is_set():
         raise _Stopped
 
 
 def _result(future: Future) -> Path:
-    wait([future])  # a signal is answered meanwhile
-    return future.result()
+    try:
+        wait([future])  # a signal is answered meanwhile
+        return future.result()
+    finally:
+        del future  # which the exception would hold, and it the exception
