@@ -556,15 +556,20 @@ def distances_dense(const real_t[:, ::1] x, real_t[:, ::1] out, int n_threads, t
 
 
 def exp_of_distances(const real_t[:, ::1] squares, double gamma, real_t[:, ::1] out, int n_threads):
-    """out = exp(-gamma·squares), exactly 1 on the diagonal."""
-    cdef Py_ssize_t n = squares.shape[0], i
+    """out = exp(-gamma·squares), exactly 1 on the diagonal. Signals are looked at several times a second."""
+    cdef Py_ssize_t n = squares.shape[0], i, first = 0, last, step = 64
     cdef const void *simd
     cdef kr_finish how
     if n == 0:
         return
     simd = pick(simd_level(), &out[0, 0])
     how.finish, how.degree, how.gamma, how.coef0 = KR_FINISH_EXP, 0, gamma, 0.0
-    for i in prange(n, num_threads=n_threads, schedule="static", nogil=True):
-        memcpy(&out[i, 0], &squares[i, 0], n * sizeof(real_t))
-        finish_row(simd, &how, <real_t> 0, NULL, &out[i, 0], n)
-        out[i, i] = 1
+    while first < n:
+        started = perf_counter()
+        last = min(first + step, n)
+        for i in prange(first, last, num_threads=n_threads, schedule="static", nogil=True):
+            memcpy(&out[i, 0], &squares[i, 0], n * sizeof(real_t))
+            finish_row(simd, &how, <real_t> 0, NULL, &out[i, 0], n)
+            out[i, i] = 1
+        first, step = last, better_step(step, perf_counter() - started)
+        PyErr_CheckSignals()
