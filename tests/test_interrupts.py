@@ -81,7 +81,7 @@ CASES = {
     "svm.svc by threads": "svm.svc(many, y_many, C=100.0, kernel=RBF, executor=threads)",
     "prune.cross_validate by threads": "prune.cross_validate(rows, y_rows, rng=0, executor=threads)",
     # What other libraries compute goes on unheard: these come last.
-    "kernels.nystroem": "kernels.nystroem(rng.normal(size=(1800, 9)), RBF, 1800, rng=0, **one)",
+    "kernels.nystroem": "kernels.nystroem(rng.normal(size=(3000, 9)), RBF, 3000, rng=0, **one)",
     "ridge.path": "ridge.path(rng.normal(size=(2500, 9)), np.zeros(2500), [1.0], RBF, **one)",
     "graph.fit": "graph.fit(neighbours, y[:100], 0.1, np.arange(100), solver='direct', **one)",
 }

@@ -18,7 +18,6 @@ from itertools import combinations_with_replacement
 from typing import Any
 
 import numpy as np
-from scipy import linalg
 
 from kernelrules import check, parallel
 from kernelrules.core.finite import magnitude
@@ -407,7 +406,7 @@ def nystroem(
 
 def _eigh(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     with parallel.blas_threads(1):  # the same bits for any number of threads
-        return linalg.eigh(a)
+        return np.linalg.eigh(a)  # without the GIL, which SciPy's holds: Ctrl-C is answered
 
 
 def random_fourier(kernel: Kernel, n_features: int, n_components: int = 100, rng: Any = None) -> FourierMap:
