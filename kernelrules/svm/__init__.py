@@ -7,7 +7,7 @@ tuning.py      tune                                 hard.py         C = infinity
 calibration.py calibrate, predict_proba             values.py       kernel values for the solver
 workers.py     machines solved by an executor       settings.py     options and warnings
 narrow.py      labels from float32 kernel values    newton.py       Newton steps between those of the solver
-centre.py      linear machines far from the origin
+centre.py      linear machines far from the origin  interior.py     interior points, where steps are too many
 """
 
 from kernelrules.results import CalibratedSVM, Certificate, Slacks, SVMModel, TuneResult

@@ -27,6 +27,7 @@ import numpy as np
 from kernelrules.core import apply, rows, smo
 from kernelrules.results import Certificate
 from kernelrules.svm import newton
+from kernelrules.svm.interior import Interior
 from kernelrules.svm.settings import NEAR
 from kernelrules.svm.values import KernelValues
 
@@ -34,6 +35,7 @@ __all__ = ["Problem", "Solution", "c_svc", "eps_svr", "nu_svc", "nu_svr", "one_c
 
 _REFINEMENTS = 12  # times that a gradient is made again from float64 values before the solver gives up
 _WIDEN_AFTER = 3  # refinements after which float32 rows are suspected
+_AFTERWARDS = 1_000_000  # most steps of SMO from an interior point's solution: what it then lacks is rounding
 _AIM = 0.99  # of the tolerance: what the gradient gained or lost by rounding then rarely costs another round
 
 
@@ -235,6 +237,13 @@ def solve(
     violations = [np.inf] * len(machines)
     open_ones = list(range(len(machines)))
     aim = tol * _AIM
+    interior = Interior(values)
+    worth = [interior.steps_worth(problem) for problem in problems] if exact else [None]
+    if None not in worth and max(worth) < limit:
+        machines = _run(values, problems, machines, aim, max(worth), tick)
+        for problem, machine in zip(problems, machines, strict=True):
+            if (machine.unfinished or machine.stalled) and interior.improve(problem, machine, tick):
+                limit = min(limit, machine.n_steps + _AFTERWARDS)
     for attempt in range(_REFINEMENTS):
         ran = _run(values, [problems[m] for m in open_ones], [machines[m] for m in open_ones], aim, limit, tick)
         for m, machine in zip(open_ones, ran, strict=True):

@@ -1,0 +1,158 @@
+"""Interior points: certified by the gap's definition, against the oracle's programme, and what fits gain."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracles import svm as oracle
+from test_svm_newton import KINDS, machine_of, objective, problem_of
+
+from kernelrules import kernels, svm
+from kernelrules.svm import dual
+from kernelrules.svm.interior import Interior, interior_point
+from kernelrules.svm.values import KernelValues
+
+ORACLE_KINDS = dict(zip(KINDS, ["svc", "nu_svc", "svr", "nu_svr", "one_class"], strict=True))
+each_kind = pytest.mark.parametrize("kind", KINDS)
+
+
+def check_solved(problem, K, machine, sums):
+    """Bounds and sums are kept, and no solution is better than by 1e-8 of what all variables at their bounds cost."""
+    assert (problem.lower <= machine.a).all()
+    assert (machine.a <= problem.upper).all()
+    for members, total in zip(problem.groups(), sums, strict=True):
+        np.testing.assert_allclose(machine.a[members].sum(), total, atol=1e-10 * np.abs(machine.a[members]).sum())
+    gradient = (K @ problem.beta(machine.a, len(K)))[problem.points()] + problem.linear
+    np.testing.assert_allclose(machine.gradient, gradient, atol=1e-12 * np.abs(K).max() * np.abs(machine.a).sum())
+    primal, dual_value = dual.primal_and_dual(problem, machine.a, gradient)
+    scale = max(abs(primal), abs(dual_value), 1e-3 * np.abs(problem.upper).sum())
+    assert -1e-9 * scale <= primal - dual_value <= 1e-8 * scale
+
+
+@given(
+    st.sampled_from(KINDS),
+    st.integers(6, 50),
+    st.integers(0, 2**20),
+    st.sampled_from([kernels.Linear(), kernels.RBF(0.5), kernels.Polynomial(2, 1.0, 1.0)]),
+    st.sampled_from([1e-3, 1.0, 1e3]),
+)
+@settings(max_examples=100)
+def test_solutions_are_certified(kind, n, seed, kernel, scale):
+    X, problem = problem_of(kind, n, seed)
+    X = X * scale ** (0.5 if kernel == kernels.Linear() else 0.0)
+    values = KernelValues(X, kernel, 1)
+    machine = machine_of(problem, values, 0)
+    sums = [machine.a[members].sum() for members in problem.groups()]
+    Interior(values).improve(problem, machine, None)
+    check_solved(problem, kernels.gram(X, kernel=kernel), machine, sums)
+
+
+@each_kind
+@pytest.mark.parametrize("seed", range(3))
+def test_the_oracle_finds_the_same(kind, seed):
+    X, problem = problem_of(kind, 30, seed)
+    y = -problem.linear[:30]
+    values = KernelValues(X, kernels.RBF(0.5), 1)
+    machine = machine_of(problem, values, 0)
+    assert Interior(values).improve(problem, machine, None)
+    K = kernels.gram(X, kernel=kernels.RBF(0.5))
+    sides = np.where(np.arange(30) < 15, 1.0, -1.0) if kind.endswith("svc") else y
+    parameters = {"c_svc": {"C": 20.0}, "nu_svc": {"nu": 0.5}, "eps_svr": {"C": 20.0, "epsilon": 0.05},
+                  "nu_svr": {"C": 20.0, "nu": 0.4}, "one_class": {"nu": 0.3}}[kind]  # fmt: skip
+    written_out = oracle.problem(ORACLE_KINDS[kind], K, sides, **parameters)
+    best = written_out.objective(oracle.solve(written_out))
+    assert objective(problem, K, machine.a) == pytest.approx(best, rel=1e-7, abs=1e-9)
+
+
+@each_kind
+def test_a_solution_is_left_alone(kind):
+    X, problem = problem_of(kind, 40, 1)
+    values = KernelValues(X, kernels.RBF(0.5), 1)
+    machine = machine_of(problem, values, 0)
+    interior = Interior(values)
+    assert interior.improve(problem, machine, None)
+    found, again = machine.a.copy(), machine.gradient.copy()
+    assert not interior.improve(problem, machine, None)
+    np.testing.assert_array_equal(machine.a, found)
+    np.testing.assert_array_equal(machine.gradient, again)
+
+
+def test_indefinite_matrices_are_left_to_smo():
+    X, problem = problem_of("c_svc", 40, 1)
+    K = kernels.gram(X, kernel=kernels.RBF(0.5)) - 0.5 * np.eye(40)
+    values = KernelValues(K, kernels.Precomputed(), 1)
+    machine = machine_of(problem, values, 10)
+    before = machine.a.copy()
+    assert not Interior(values).improve(problem, machine, None)
+    np.testing.assert_array_equal(machine.a, before)
+
+
+def test_rows_that_are_not_at_hand_in_float64_are_left_to_smo():
+    X, problem = problem_of("c_svc", 1100, 1)
+    assert Interior(KernelValues(X, kernels.RBF(0.5), 1)).steps_worth(problem) is None  # float32
+    assert Interior(KernelValues(X, kernels.Polynomial(), 1, cache_mb=1.0)).steps_worth(problem) is None  # by rows
+    assert Interior(KernelValues(X, kernels.Linear(), 1)).steps_worth(problem) > 0
+    assert Interior(KernelValues(X[:, :1] * np.ones(1200), kernels.Linear(), 1)).steps_worth(problem) is None  # wide
+
+
+def test_a_plane_of_which_the_answer_is_known():
+    """½(x₀ - x₁)² - x₀ - x₁ over [0, 3] × [0, 5], x₀ = x₁ + 1: both as large as they may be."""
+    V = np.array([[1.0], [-1.0]])
+    x, at_zero, at_limit = interior_point(V, V, np.array([1.0]), np.array([-1.0, -1.0]), np.array([3.0, 5.0]))
+    np.testing.assert_allclose(x, [3.0, 2.0], atol=1e-9)
+    assert (at_zero.tolist(), at_limit.tolist()) == ([False, False], [True, False])
+
+
+def hard_rows(n=6000, p=8):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, p))
+    return X, X @ rng.normal(size=p) + 3 * rng.normal(size=n) > 0
+
+
+def test_linear_machines_of_large_C_converge(monkeypatch):
+    X, y = hard_rows()
+    found = svm.svc(X, y, C=1e3, kernel=kernels.Linear()).certificate
+    assert found.converged
+    assert found.gap <= 1e-8 * found.primal
+    assert found.iterations < 200_000
+    monkeypatch.setattr(Interior, "steps_worth", lambda *_: None)
+    with pytest.warns(svm.ConvergenceWarning):
+        without = svm.svc(X, y, C=1e3, kernel=kernels.Linear(), max_iter=300_000).certificate
+    assert without.dual < found.dual - 0.01 * found.primal
+
+
+def test_threads_change_no_bit():
+    X, y = hard_rows(9000)
+    one, two = (svm.svc(X, y, C=100.0, kernel=kernels.Linear(), n_threads=n) for n in (1, 2))
+    assert one.certificate.gap <= 1e-8 * one.certificate.primal
+    np.testing.assert_array_equal(one.dual_coef, two.dual_coef)
+    np.testing.assert_array_equal(one.intercept, two.intercept)
+
+
+def test_sparse_rows_are_dense_ones():
+    from scipy import sparse
+
+    X, y = hard_rows(3000)
+    X[np.random.default_rng(1).random(X.shape) < 0.3] = 0
+    dense, thin = (svm.svc(form(X), y, C=1e3, kernel=kernels.Linear()) for form in (np.asarray, sparse.csr_array))
+    assert thin.certificate.converged
+    np.testing.assert_allclose(svm.decision(thin, X), svm.decision(dense, X), atol=1e-6)
+
+
+def test_callbacks_are_heard_inside():
+    X, problem = problem_of("c_svc", 40, 1)
+    values, heard = KernelValues(X, kernels.RBF(0.5), 1), []
+
+    class Tick:
+        def air(self):
+            heard.append(1)
+
+    Interior(values).improve(problem, machine_of(problem, values, 0), Tick())
+    assert len(heard) > 5
+
+
+def test_max_iter_counts_before_and_after():
+    X, y = hard_rows(2000)
+    with pytest.warns(svm.ConvergenceWarning):
+        model = svm.svc(X, y, C=1e4, kernel=kernels.Linear(), max_iter=1000)
+    assert model.certificate.iterations <= 1000
