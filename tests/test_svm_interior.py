@@ -156,3 +156,15 @@ def test_max_iter_counts_before_and_after():
     with pytest.warns(svm.ConvergenceWarning):
         model = svm.svc(X, y, C=1e4, kernel=kernels.Linear(), max_iter=1000)
     assert model.certificate.iterations <= 1000
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e300])
+def test_values_beyond_what_can_be_squared(scale):
+    X, problem = problem_of("c_svc", 40, 1)
+    K = scale * kernels.gram(X, kernel=kernels.RBF(0.5))
+    values = KernelValues(K, kernels.Precomputed(), 1)
+    machine = machine_of(problem, values, 0)
+    Interior(values).improve(problem, machine, None)
+    assert np.isfinite(machine.a).all()
+    assert (problem.lower <= machine.a).all()
+    assert (machine.a <= problem.upper).all()

@@ -18,6 +18,7 @@ Invariant: a machine is changed only where that lowers its objective, and its bo
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -56,7 +57,6 @@ class Interior:
 
     def __init__(self, values: KernelValues) -> None:
         self.values = values
-        self._factor: np.ndarray | None = None
 
     def steps_worth(self, problem: Problem) -> int | None:
         """Steps of SMO to wait for, by what each of the two costs; None: it cannot be done."""
@@ -75,15 +75,15 @@ class Interior:
 
     def improve(self, problem: Problem, machine: smo.Machine, tick: Any) -> bool:
         """Bring the machine to the solution; False, and nothing is changed, where there is nothing to be gained."""
-        factor = self.factor()
-        if factor is None:
+        if self.factor is None:
             return False
-        with parallel.blas_threads(1):  # its sums depend on its threads
-            a = _solve(factor, problem, self.values.n_threads, progress.air_of(tick))
+        # What overflows is found not to be finite, or no better. BLAS's sums depend on its threads.
+        with np.errstate(all="ignore"), parallel.blas_threads(1):
+            a = _solve(self.factor, problem, self.values.n_threads, progress.air_of(tick))
             if a is None:
                 return False
             gradient = self.values.exact_product(problem.beta(a, self.values.n)[None, :])[0][problem.points()]
-        gradient += problem.linear
+            gradient += problem.linear
         if not _objective(problem, a, gradient) < _objective(problem, machine.a, machine.gradient):
             return False
         machine.a[...] = a
@@ -91,21 +91,22 @@ class Interior:
         machine.moved()
         return True
 
+    @cached_property
     def factor(self) -> np.ndarray | None:
         """F with K = FFᵀ; None where K is indefinite."""
-        if self._factor is None:
-            kind, data, _ = self.values.source
-            if kind == "linear":
-                self._factor = data.toscipy().toarray() if isinstance(data, check.Csr) else data
-            else:
-                with parallel.blas_threads(1):
-                    eigenvalues, vectors = np.linalg.eigh(data)
-                largest = eigenvalues[-1]
-                if not largest > 0 or eigenvalues[0] < -_INDEFINITE * largest:
-                    return None
-                used = eigenvalues > largest * len(data) * 1e-16
-                self._factor = vectors[:, used] * np.sqrt(eigenvalues[used])
-        return self._factor
+        kind, data, _ = self.values.source
+        if kind == "linear":
+            return data.toscipy().toarray() if isinstance(data, check.Csr) else data
+        try:
+            with parallel.blas_threads(1):
+                eigenvalues, vectors = np.linalg.eigh(data)
+        except np.linalg.LinAlgError:
+            return None
+        largest = eigenvalues[-1]
+        if not largest > 0 or eigenvalues[0] < -_INDEFINITE * largest:
+            return None
+        used = eigenvalues > largest * len(data) * 1e-16
+        return vectors[:, used] * np.sqrt(eigenvalues[used])
 
 
 def _objective(problem: Problem, a: np.ndarray, gradient: np.ndarray) -> float:
