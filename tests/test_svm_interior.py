@@ -5,9 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import svm as oracle
+from scipy import sparse
 from test_svm_newton import KINDS, machine_of, objective, problem_of
 
-from kernelrules import kernels, svm
+from kernelrules import check, kernels, svm
 from kernelrules.svm import dual
 from kernelrules.svm.interior import Interior, interior_point
 from kernelrules.svm.values import KernelValues
@@ -95,6 +96,18 @@ def test_rows_that_are_not_at_hand_in_float64_are_left_to_smo():
     assert Interior(KernelValues(X[:, :1] * np.ones(1200), kernels.Linear(), 1)).steps_worth(problem) is None  # wide
 
 
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_more_columns_than_points(form):
+    X, problem = problem_of("eps_svr", 60, 2)
+    X = np.random.default_rng(0).normal(size=(60, 80)) * (np.random.default_rng(1).random((60, 80)) < 0.3)
+    values = KernelValues(check.matrix(form(X)), kernels.Linear(), 1)
+    machine = machine_of(problem, values, 0)
+    interior = Interior(values)
+    assert interior.steps_worth(problem) > 0
+    assert interior.improve(problem, machine, None)
+    check_solved(problem, X @ X.T, machine, [0.0])
+
+
 def test_a_plane_of_which_the_answer_is_known():
     """½(x₀ - x₁)² - x₀ - x₁ over [0, 3] × [0, 5], x₀ = x₁ + 1: both as large as they may be."""
     V = np.array([[1.0], [-1.0]])
@@ -130,8 +143,6 @@ def test_threads_change_no_bit():
 
 
 def test_sparse_rows_are_dense_ones():
-    from scipy import sparse
-
     X, y = hard_rows(3000)
     X[np.random.default_rng(1).random(X.shape) < 0.3] = 0
     dense, thin = (svm.svc(form(X), y, C=1e3, kernel=kernels.Linear()) for form in (np.asarray, sparse.csr_array))

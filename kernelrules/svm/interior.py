@@ -10,8 +10,9 @@ while μ falls to 0 (Mehrotra's predictor and corrector). A step is one system o
     (I + Vᵀ D⁻¹ V) dw + … = …,        D = z/x + u/(U - x),
 
 so that conditioning, large C and unscaled features cost no steps: 10 to 50 are enough. F is X itself for the linear
-kernel, and K's eigenvectors times the roots of its eigenvalues for a small matrix. Which variables lie at their bounds
-is read from x and z; those go there, and the others are found again from the equations that are left.
+kernel of few columns, and else K's eigenvectors times the roots of its eigenvalues, where K is small. Which variables
+lie at their bounds is read from x and z; those go there, and the others are found again from the equations that are
+left.
 
 Invariant: a machine is changed only where that lowers its objective, and its bounds and sums are kept.
 """
@@ -22,6 +23,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy import sparse
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from kernelrules import check, parallel, progress
@@ -64,12 +66,12 @@ class Interior:
         if source is None or values.rows.single or values.rows.kind == rows.CACHED_KIND:
             return None
         n_variables = np.count_nonzero(problem.upper > 0) + np.count_nonzero(problem.lower < 0)
-        if source[0] == "linear":
-            width, before, among = source[1].shape[1], 0.0, min(values.n, _SET)
-        else:
-            width, before, among = values.n, float(values.n) ** 3, len(problem.upper)
-        if width > min(_WIDEST, values.n) or 40.0 * n_variables * width > values.budget:
+        linear = source[0] == "linear"
+        width = min(source[1].shape[1], values.n)
+        if width > _WIDEST or 40.0 * n_variables * width > values.budget:
             return None
+        before = float(width) ** 3 if width == values.n else 0.0  # for eigenvectors
+        among = min(values.n, _SET) if linear else len(problem.upper)
         nanoseconds = before + 40 * (_OVERHEAD + n_variables * (60.0 + 6.5 * width + width * width / 45.0))
         return max(_LEAST, int(_WAIT * nanoseconds / (100.0 + 1.5 * among)))
 
@@ -96,7 +98,12 @@ class Interior:
         """F with K = FFᵀ; None where K is indefinite."""
         kind, data, _ = self.values.source
         if kind == "linear":
-            return data.toscipy().toarray() if isinstance(data, check.Csr) else data
+            data = data.toscipy() if isinstance(data, check.Csr) else data
+            if data.shape[1] < data.shape[0]:
+                return data.toarray() if sparse.issparse(data) else data
+            with parallel.blas_threads(1):
+                data = data @ data.T
+            data = data.toarray() if sparse.issparse(data) else data
         try:
             with parallel.blas_threads(1):
                 eigenvalues, vectors = np.linalg.eigh(data)
