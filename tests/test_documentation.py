@@ -100,6 +100,15 @@ def test_links_that_lead_nowhere_are_found(tmp_path):
     assert outside == ["https://example.org/x"]
 
 
+def test_what_is_loaded_from_other_sites_is_found(tmp_path):
+    broken = runpy.run_path(str(ROOT / "docs" / "check_links.py"))["broken"]
+    loaded = ["https://example.org/a.js", "//example.org/b.png", "https://example.org/c.css"]
+    body = f'<script src="{loaded[0]}"></script><img src="{loaded[1]}"><link rel="stylesheet" href="{loaded[2]}">'
+    fine = '<a href="https://example.org/"></a><img src="data:image/png;base64,AA">'
+    (tmp_path / "index.html").write_text(body + fine, encoding="utf-8")
+    assert [link for _, link in broken(tmp_path)[0]] == loaded
+
+
 # Blocks on the pages are what is printed, commands, and declarations; other code is in files that are run or compiled.
 ONLY_SHOWN = {"none", "text", "console", "sh", "c"}
 
