@@ -21,7 +21,7 @@ tree          presort      columns sorted once                       criteria   
               walk         rows down a tree                          prune        passes over its nodes
               tree_source  all this for C callers
 rules         ranked       columns as ranks                          induce       a rule grown, test by test
-              cover        rows as bits                              length       description lengths
+              cover        rows as bits (bits.h)                     length       description lengths
               match        which rows pass tests (words.h)           rule_tree    a list as a tree, for walk
               simplify     tests dropped
 sums of rules coordinate   the L1 problem along λ                    descent      its working set

@@ -12,6 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "bits.h"
+
 #define KR_WORD 64
 
 #define KR_WORD_PASTE_(a, b) a##_##b
@@ -60,12 +62,6 @@ static inline float kr_float_below(double x)
 {
     float near = (float)x;
     return (double)near > x ? nextafterf(near, -INFINITY) : near;
-}
-
-/* The place of the lowest bit of a word that is not 0. */
-static inline int kr_lowest(uint64_t word)
-{
-    return __builtin_ctzll(word);
 }
 
 static inline uint64_t kr_word_d(int level, const double *values, double low, double high, int missing)
