@@ -8,7 +8,16 @@ scalars.py   single values                by_row.py   labels, targets, weights
 matrices.py  two-dimensional data          memory.py   what would not fit
 """
 
-from kernelrules.check.by_row import class_factors, counted_weights, labels, targets, weights
+from kernelrules.check.by_row import (
+    class_factors,
+    class_weights,
+    counted_weights,
+    known_codes,
+    labels,
+    require_classes,
+    targets,
+    weights,
+)
 from kernelrules.check.matrices import (
     Csr,
     fewer_columns,
@@ -28,6 +37,8 @@ from kernelrules.check.scalars import (
     generator,
     level_of_caller,
     names,
+    not_negative,
+    one_of,
     positive,
     real,
     shown,
@@ -39,6 +50,7 @@ __all__ = [
     "DtypeError",
     "WeightWarning",
     "class_factors",
+    "class_weights",
     "counted_weights",
     "fewer_columns",
     "fits_memory",
@@ -47,14 +59,18 @@ __all__ = [
     "free_memory",
     "generator",
     "in_order",
+    "known_codes",
     "labels",
     "level_of_caller",
     "matrix",
     "names",
+    "not_negative",
+    "one_of",
     "output",
     "pair",
     "positive",
     "real",
+    "require_classes",
     "shown",
     "sparse_rows",
     "sums_fit",

@@ -21,6 +21,7 @@ from kernelrules.kernels.matrix import refuse_overflow
 from kernelrules.kernels.values import (
     ask,
     is_callable,
+    is_semidefinite,
     plain,
     product,
     require_symmetric,
@@ -102,10 +103,7 @@ class Problem:
     @property
     def semidefinite(self) -> bool:
         """Whether the kernel matrix has no negative eigenvalues by a theorem, whatever the data."""
-        kernel = self.kernel
-        if isinstance(kernel, kernels.Polynomial):
-            return kernel.coef0 >= 0
-        return isinstance(kernel, (kernels.Linear, kernels.RBF, kernels.Laplacian))
+        return is_semidefinite(self.kernel)
 
     @cached_property
     def others(self) -> np.ndarray:
