@@ -17,6 +17,7 @@ from matplotlib import pyplot
 import kernelrules
 
 HERE = Path(__file__).parent
+sys.path.append(str(HERE))  # what this file is made of lies beside it
 
 project = "kernelrules"
 author = "the kernelrules developers"
@@ -78,6 +79,15 @@ html_css_files = ["kernelrules.css"]
 html_sidebars = {"**": ["about.html", "searchfield.html", "navigation.html"]}
 html_show_sourcelink = False
 html_math_renderer = "mathml"
+
+
+def summarise_benchmarks(app):
+    """What the verdicts of all tables say together, for the top of benchmarks.rst."""
+    from benchmarks_summary import summary
+
+    out = HERE / "_build" / "benchmarks_summary.inc"
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(summary(HERE), encoding="utf-8")
 
 
 def draw_figures(app):
@@ -149,5 +159,6 @@ def display_math(writer, node):
 def setup(app):
     """Hook the figures and the gallery in before any page is read, and the formulas."""
     app.add_html_math_renderer("mathml", (inline_math, None), (display_math, None))
+    app.connect("builder-inited", summarise_benchmarks)
     app.connect("builder-inited", draw_figures)
     app.connect("builder-inited", build_gallery, priority=400)  # before autosummary looks for pages

@@ -109,6 +109,22 @@ def test_what_is_loaded_from_other_sites_is_found(tmp_path):
     assert [link for _, link in broken(tmp_path)[0]] == loaded
 
 
+def test_the_summary_of_benchmarks_counts_verdicts(tmp_path):
+    summary = runpy.run_path(str(ROOT / "docs" / "benchmarks_summary.py"))["summary"]
+    grid = ["+---+----+---------+", "| case | ours | verdict |", "+===+====+=========+"]
+    rows = ["| a | 1 | met |", "| b c | 2 | missed: goal |", "| d | – | skipped: no data |", "| e | 3 | met |"]
+    text = "\n".join(
+        ["- facts", "", "**Some table**", "", *grid, *rows, grid[0], "", "**No verdicts**", "", "| x |", "| 1 |"]
+    )
+    (tmp_path / "benchmarks_x_table.inc").write_text(text, encoding="utf-8")
+    (tmp_path / "benchmarks.rst").write_text("   .. include:: benchmarks_x_table.inc\n", encoding="utf-8")
+    lines = summary(tmp_path).splitlines()
+    assert lines[lines.index("   * - Some table") :] == ["   * - Some table", "     - 2 of 3", "     - b c"]
+    real = summary(ROOT / "docs")
+    assert real.count("   * - ") > 10
+    assert "Gram matrices" in real.splitlines()[7]  # as on the page
+
+
 # Blocks on the pages are what is printed, commands, and declarations; other code is in files that are run or compiled.
 ONLY_SHOWN = {"none", "text", "console", "sh", "c"}
 
