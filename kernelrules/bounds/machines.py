@@ -108,7 +108,7 @@ def rademacher_monte_carlo(
     n = len(given)
     if given.shape != (n, n) or n == 0:
         raise ValueError(f"K must be square and not empty, got shape {given.shape}")
-    matrix = given.toscipy().toarray() if isinstance(given, check.Csr) else given
+    matrix = check.dense(given)
     require_symmetric(matrix, "K")
     with np.errstate(over="ignore"):
         trace, largest = float(np.trace(matrix)), float(np.abs(matrix).sum())
@@ -324,7 +324,7 @@ def _norm_and_intercept(model: Any) -> tuple[float, float]:
 
 def _require_same_points(model: Any, x: Any, values: np.ndarray, norm: float) -> None:
     """Refuse a kernel matrix whose rows or columns are not the training points in their order: ‖f‖² = Σ αᵢ f(xᵢ)."""
-    matrix = x.toscipy().toarray() if isinstance(x, check.Csr) else x
+    matrix = check.dense(x)
     require_symmetric(matrix, "X")
     if isinstance(model, ErmFit):
         alpha = model.alpha[0]

@@ -20,6 +20,7 @@ from kernelrules.check.by_row import (
 )
 from kernelrules.check.matrices import (
     Csr,
+    dense,
     fewer_columns,
     float_type,
     in_order,
@@ -52,6 +53,7 @@ __all__ = [
     "class_factors",
     "class_weights",
     "counted_weights",
+    "dense",
     "fewer_columns",
     "fits_memory",
     "flag",

@@ -24,6 +24,7 @@ from scipy.linalg import eigvalsh
 
 from kernelrules import check, kernels, parallel
 from kernelrules.core import blocks, cholesky
+from kernelrules.kernels.matrix import require_square
 from kernelrules.kernels.values import ask, is_callable, is_semidefinite, plain, require_symmetric
 
 __all__ = ["Dense", "Features", "Gradient", "System", "system_from", "system_of"]
@@ -386,9 +387,8 @@ def system_of(x: Any, kernel: Any, n_threads: int, air: Callable[[], None], call
             return Features(phi, n_threads, air)
     check.fits_memory((2, n, n), np.float64, "the Gram matrix and its factor")
     if isinstance(kernel, kernels.Precomputed):
-        if x.shape[0] != x.shape[1]:
-            raise ValueError(f"X must be square to be a kernel matrix of its points, got shape {x.shape}")
-        gram, name = np.array(x.toscipy().toarray() if isinstance(x, check.Csr) else x, dtype=np.float64), "X"
+        require_square(x)
+        gram, name = np.array(check.dense(x), dtype=np.float64), "X"
         require_symmetric(gram, name)
     elif is_callable(kernel):
         gram, name = np.array(ask(kernel, x, x)), "kernel(X, X)"
