@@ -5,7 +5,7 @@ all           types        the float types                           status     
               finite       one pass over data before all else        fetch.h      memory that is needed soon
 Gram          gram         of dense data                             gram_csr     of sparse data
               simd         the vectorised kernels: one body for every level and both float types, which simd_types.h,
-                           simd_tables.h and simd_solver.h make tables of
+                           simd_tables.h and simd_solver.h make tables of; targets.h: code for such a level
 SVM           smo          the dual solver as the package calls it   smo_source   and as C callers do
               steps        steps on all variables                    working_set  which variables are worked on
               rows         where kernel rows come from

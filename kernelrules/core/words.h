@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "bits.h"
+#include "targets.h"
 
 #define KR_WORD 64
 
@@ -21,9 +22,8 @@
 #define KR_WORD_PASTE3_(a, b, c) a##_##b##_##c
 #define KR_WORD_PASTE3(a, b, c) KR_WORD_PASTE3_(a, b, c)
 
-#if defined(__x86_64__) && !defined(KR_SIMD_BASELINE_ONLY)
+#if KR_X86
 #include <immintrin.h>
-#define KR_WORD_X86 1
 #endif
 
 #define KR_REAL double
@@ -46,7 +46,7 @@
 #undef KR_MASK
 #undef KR_VEC256
 
-#ifdef KR_WORD_X86
+#if KR_X86
 #define KR_WORD_PICK(suffix, ...)                                                                                  \
     return level >= 2   ? word_v4_##suffix(__VA_ARGS__)                                                            \
            : level == 1 ? word_v3_##suffix(__VA_ARGS__)                                                            \
