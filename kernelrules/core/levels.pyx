@@ -21,7 +21,6 @@ from kernelrules.core.judge cimport Bins, add_cell, all_that_count, judge, rows_
 from kernelrules.core.scan cimport NO_CUT, Found, Level, Rules, Scratch, View, is_stopped, kr_lowest
 
 cdef enum:
-    SUBSETS = 12            # levels up to which every subset is tried
     TURNS = 100             # of the power method: it converges linearly
 
 cdef double STILL = 1e-10   # a direction that changes by less has come to rest
