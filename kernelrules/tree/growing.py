@@ -23,7 +23,7 @@ from kernelrules.tree.columns import Columns, fill_values, filled, read
 from kernelrules.tree.general import grow_general
 from kernelrules.tree.leaves import linear_models, median_values
 from kernelrules.tree.problem import ENOUGH, Problem, Settings
-from kernelrules.tree.using import apply
+from kernelrules.tree.use import apply
 
 __all__ = ["grow"]
 
