@@ -3,17 +3,21 @@
 import ast
 import contextlib
 import io
+import re
 import runpy
 import sys
 import textwrap
 from pathlib import Path
 
 import matplotlib
+from docutils import nodes
+from latex2mathml.converter import convert
 from matplotlib import pyplot
 
 import kernelrules
 
 HERE = Path(__file__).parent
+sys.path.append(str(HERE))  # what this file is made of lies beside it
 
 project = "kernelrules"
 author = "the kernelrules developers"
@@ -24,7 +28,6 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.doctest",
-    "sphinx.ext.mathjax",
     "numpydoc",
 ]
 exclude_patterns = ["_build"]
@@ -65,7 +68,7 @@ html_theme = "alabaster"
 html_theme_options = {
     "description": "Kernel machines and rule learners over plain arrays",
     "fixed_sidebar": True,
-    "page_width": "1240px",
+    "page_width": "900px",  # in narrower windows the sidebar goes above the page; kernelrules.css lets pages be wider
     "body_max_width": "none",  # lines of 120 characters fit
     "sidebar_width": "230px",
     "body_text_align": "left",
@@ -75,6 +78,16 @@ html_static_path = ["_static"]
 html_css_files = ["kernelrules.css"]
 html_sidebars = {"**": ["about.html", "searchfield.html", "navigation.html"]}
 html_show_sourcelink = False
+html_math_renderer = "mathml"
+
+
+def summarise_benchmarks(app):
+    """What the verdicts of all tables say together, for the top of benchmarks.rst."""
+    from benchmarks_summary import summary
+
+    out = HERE / "_build" / "benchmarks_summary.inc"
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(summary(HERE), encoding="utf-8")
 
 
 def draw_figures(app):
@@ -129,7 +142,23 @@ def gallery_page(script, printed):
     return "\n".join(lines)
 
 
+def inline_math(writer, node):
+    """A formula within a line, as MathML: browsers draw it, and nothing is fetched from another site."""
+    writer.body.append(convert(node.astext()))
+    raise nodes.SkipNode
+
+
+def display_math(writer, node):
+    """Formulas with lines of their own; a blank line stands between two of them, and two backslashes break one."""
+    for formula in re.split(r"\n\s*\n", node.astext().strip()):
+        lines = rf"\begin{{aligned}}{formula}\end{{aligned}}" if r"\\" in formula else formula
+        writer.body.append(f'<div class="math">{convert(lines, display="block")}</div>\n')
+    raise nodes.SkipNode
+
+
 def setup(app):
-    """Hook the figures and the gallery in before any page is read."""
+    """Hook the figures and the gallery in before any page is read, and the formulas."""
+    app.add_html_math_renderer("mathml", (inline_math, None), (display_math, None))
+    app.connect("builder-inited", summarise_benchmarks)
     app.connect("builder-inited", draw_figures)
     app.connect("builder-inited", build_gallery, priority=400)  # before autosummary looks for pages

@@ -46,6 +46,8 @@ def take(page: Path) -> None:
 
 if __name__ == "__main__":
     if len(sys.argv) > 1:
+        if not Path(sys.argv[1]).is_file():  # or the pictures would be of the browser's complaint
+            sys.exit(f"there is no page {sys.argv[1]}\n\n{__doc__}")
         take(Path(sys.argv[1]))
     else:
         with tempfile.TemporaryDirectory() as folder:

@@ -28,6 +28,7 @@ from kernelrules.report.reading import DataError, Sheet, read_sheet
 from kernelrules.report.study import run_study
 from kernelrules.report.waiting import shown_progress
 from kernelrules.results import TableModel
+from kernelrules.results.show import short
 
 __all__ = ["main"]
 
@@ -351,10 +352,7 @@ def _fit(given: argparse.Namespace) -> int:
         persist.save(model, given.output)
     if not given.quiet:
         print(f"{given.output}: {LEARNERS[given.model].title} of {given.target}, {model.n_train} rows")
-        _remark(*problem.reading)
-        for column in problem.columns:
-            if not column.used:
-                print(f"left out “{column.name}”: {column.note}", file=sys.stderr)
+        _remark(*_done_to(problem))
     return 0
 
 
@@ -371,7 +369,9 @@ def _fitted(problem: Problem, given: argparse.Namespace, name: str) -> TableMode
 
 
 def _loaded(path: str) -> TableModel:
-    if not Path(path).is_file():
+    if Path(path).is_dir():
+        raise DataError(f"{path} is a folder, not a saved model")
+    if not Path(path).exists():
         raise DataError(f"there is no file {path}")
     model = persist.load(path)
     if not isinstance(model, TableModel):
@@ -397,8 +397,16 @@ def _rules(given: argparse.Namespace) -> int:
     problem = _posed(given)
     print(export.to_text(named(_fitted(problem, given, "rules"))))
     if not given.quiet:
-        _remark(*problem.reading)
+        _remark(*_done_to(problem))
     return 0
+
+
+def _done_to(problem: Problem) -> Iterator[str]:
+    """What was done to the file, its rows and its columns, which the page of a report has in its tables."""
+    yield from (*problem.reading, *problem.notes)
+    for column in problem.columns:
+        if column.note:
+            yield f"{'' if column.used else 'left out '}“{short(column.name)}”: {short(column.note, 200)}"
 
 
 def _remark(*notes: str) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from kernelrules import check
 
-__all__ = ["fold_numbers", "pick", "summarise"]
+__all__ = ["fold_numbers", "pick", "require_rule", "summarise"]
 
 
 def fold_numbers(
@@ -94,6 +94,11 @@ def summarise(errors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return errors.mean(axis=-1), errors.std(axis=-1, ddof=1) / np.sqrt(errors.shape[-1])
 
 
+def require_rule(rule: Any) -> None:
+    """Refuse what `pick` does not know: said before the work, not after it."""
+    check.one_of(rule, "rule", "min", "1se")
+
+
 def pick(mean: np.ndarray, se: np.ndarray, rule: str) -> int:
     """Which candidate to take; they come with the simplest first.
 
@@ -114,7 +119,6 @@ def pick(mean: np.ndarray, se: np.ndarray, rule: str) -> int:
     >>> pick(np.array([0.31, 0.3, 0.29]), np.array([0.02, 0.02, 0.02]), "1se")
     0
     """
-    if rule not in ("min", "1se"):
-        raise ValueError(f'rule must be "min" or "1se", got {rule!r}')
+    require_rule(rule)
     best = int(np.argmin(mean))
     return best if rule == "min" else int(np.flatnonzero(mean <= mean[best] + se[best])[0])

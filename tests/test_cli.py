@@ -230,7 +230,7 @@ def test_pipes_and_terminals_without_letters(small):
     )  # fmt: skip
     assert done.returncode == 0
     assert b"OTHERWISE \\u2192 no" in done.stdout
-    assert done.stderr == b""
+    assert b"left out \\u201cname\\u201d" in done.stderr
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="pipes end otherwise there")
@@ -292,6 +292,29 @@ def test_fit_then_predict(small, tmp_path, capsys, learner):
     assert "target: one of no, yes" in said
 
 
+@pytest.mark.parametrize("command", ["fit", "rules"])
+def test_what_was_done_to_the_table_is_said(command, tmp_path, capsys):
+    """Rows, classes and columns that are left out, and cells that count as missing: one line each, or none at all."""
+    table, rest = tmp_path / "t.csv", ["-o", tmp_path / "m.krz"] if command == "fit" else []
+    rows = [f'{i},"always\nthis",{"inf" if i == 3 else i % 7 + i / 100},{"yes" if i % 2 else "no"}' for i in range(40)]
+    rows += ["40,always,1.0,", "41,always,2.0,rare"]
+    table.write_text("\n".join(["id,unit,x,y", *rows]).replace("always\nthis", "always") + "\n")
+    assert run(command, table, "--target", "y", *rest) == 0
+    assert capsys.readouterr().err.splitlines() == [
+        "kernelrules: taken as classification: the target is text",
+        "kernelrules: 1 row without a target left out",
+        "kernelrules: class “rare” has only 1 row, which is left out",
+        "kernelrules: left out “id”: row numbers",
+        "kernelrules: left out “unit”: constant: always “always”",
+        "kernelrules: “x”: 1 cell not a number, taken as missing: “inf”",
+    ]
+    table.write_text("\n".join(["id,unit,x,y", *rows[:40]]) + "\n")
+    assert run(command, table, "--target", "y", *rest) == 0
+    assert "left out “unit”: constant: always “always this”\n" in capsys.readouterr().err
+    assert run(command, table, "--target", "y", "--quiet", *rest) == 0
+    assert capsys.readouterr().err == ""
+
+
 def test_predict_says_what_it_does_not_know(small, tmp_path, capsys):
     model, other = tmp_path / "m.krz", tmp_path / "other.csv"
     assert run("fit", small, "--target", "target", "-o", model, "--quiet") == 0
@@ -307,6 +330,7 @@ def test_predict_says_what_it_does_not_know(small, tmp_path, capsys):
     other.write_text("colour,noise\nred,1\n", encoding="utf-8")
     assert "lacks the column" in failed(capsys, "predict", model, other)
     assert "there is no file" in failed(capsys, "predict", tmp_path / "none.krz", other)
+    assert "is a folder" in failed(capsys, "predict", tmp_path, other)
     persist.save(kernels.RBF(1.0), model)
     assert "holds a RBF" in failed(capsys, "predict", model, other)
 

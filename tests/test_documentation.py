@@ -100,6 +100,31 @@ def test_links_that_lead_nowhere_are_found(tmp_path):
     assert outside == ["https://example.org/x"]
 
 
+def test_what_is_loaded_from_other_sites_is_found(tmp_path):
+    broken = runpy.run_path(str(ROOT / "docs" / "check_links.py"))["broken"]
+    loaded = ["https://example.org/a.js", "//example.org/b.png", "https://example.org/c.css"]
+    body = f'<script src="{loaded[0]}"></script><img src="{loaded[1]}"><link rel="stylesheet" href="{loaded[2]}">'
+    fine = '<a href="https://example.org/"></a><img src="data:image/png;base64,AA">'
+    (tmp_path / "index.html").write_text(body + fine, encoding="utf-8")
+    assert [link for _, link in broken(tmp_path)[0]] == loaded
+
+
+def test_the_summary_of_benchmarks_counts_verdicts(tmp_path):
+    summary = runpy.run_path(str(ROOT / "docs" / "benchmarks_summary.py"))["summary"]
+    grid = ["+---+----+---------+", "| case | ours | verdict |", "+===+====+=========+"]
+    rows = ["| a | 1 | met |", "| b c | 2 | missed: goal |", "| d | – | skipped: no data |", "| e | 3 | met |"]
+    text = "\n".join(
+        ["- facts", "", "**Some table**", "", *grid, *rows, grid[0], "", "**No verdicts**", "", "| x |", "| 1 |"]
+    )
+    (tmp_path / "benchmarks_x_table.inc").write_text(text, encoding="utf-8")
+    (tmp_path / "benchmarks.rst").write_text("   .. include:: benchmarks_x_table.inc\n", encoding="utf-8")
+    lines = summary(tmp_path).splitlines()
+    assert lines[lines.index("   * - Some table") :] == ["   * - Some table", "     - 2 of 3", "     - b c"]
+    real = summary(ROOT / "docs")
+    assert real.count("   * - ") > 10
+    assert "Gram matrices" in real.splitlines()[7]  # as on the page
+
+
 # Blocks on the pages are what is printed, commands, and declarations; other code is in files that are run or compiled.
 ONLY_SHOWN = {"none", "text", "console", "sh", "c"}
 

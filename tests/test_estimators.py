@@ -1,5 +1,7 @@
 """Estimators say what the functions say, and what scikit-learn's own estimators say where these can answer."""
 
+import re
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -13,7 +15,7 @@ from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit
 from sklearn.semi_supervised import LabelSpreading
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from kernelrules import graph, kernels, prune, ridge, rules, svm, tree
+from kernelrules import estimators, graph, kernels, prune, ridge, rules, svm, tree
 from kernelrules.estimators import (
     GraphClassifier,
     KernelRidge,
@@ -488,3 +490,18 @@ def test_folds_of_rows_that_are_not_there_are_refused(wrong):
     for cv in ([(range(50), wrong)], [(wrong, range(50))]):
         with pytest.raises(ValueError, match=r"^cv must give rows 0 to 149 of X"):
             PrunedTreeClassifier(cv=cv).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    "estimator", [getattr(estimators, name)() for name in estimators.__all__], ids=lambda e: type(e).__name__
+)
+def test_attributes_are_those_that_are_documented(estimator):
+    """All of them, and no others that end with an underscore."""
+    said = type(estimator).__doc__.partition("Attributes\n    ----------\n")[2].partition("\n\n")[0]
+    names = {name for line in re.findall(r"^    (\w.*?) : ", said, flags=re.M) for name in line.split(", ")}
+    pandas = pytest.importorskip("pandas")
+    X = pandas.DataFrame(np.random.default_rng(0).normal(size=(40, 3)), columns=["a", "b", "c"])
+    fitted = estimator.fit(X, np.arange(40) % 2)
+    there = {name for name in dir(fitted) if re.fullmatch(r"[a-zA-Z]\w*[a-z]_", name) and hasattr(fitted, name)}
+    assert {name for name in names if not hasattr(fitted, name)} <= {"coef_"}  # of the linear kernel
+    assert there <= names

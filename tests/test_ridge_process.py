@@ -235,7 +235,7 @@ def test_path_with_leverage_of_one():
         ({"lams": [np.nan]}, r"lams\[0\] must be finite"),
         ({"lams": [[0.1]]}, "lams must be a one-dimensional"),
         ({"lams": "many"}, "lams must be a one-dimensional"),
-        ({"form": "dual"}, "form must be one of auto, kernel, features"),
+        ({"form": "dual"}, 'form must be "auto", "kernel" or "features"'),
         ({"form": "features"}, "no finite exact feature map"),
         ({"sample_weight": [0, 0, 0, 1, 0], "intercept": True}, "two points of positive weight"),
     ],

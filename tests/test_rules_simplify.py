@@ -233,7 +233,7 @@ def test_what_simplify_refuses():
         ("for a regression use", ValueError, lambda: rules.simplify(regression, X, X[:, 0], method="pessimistic")),
         ("y_val must hold real numbers", check.DtypeError, lambda: rules.simplify(regression, X, y)),
         ("rs must be a RuleList", TypeError, lambda: rules.simplify("rules", X, y)),
-        ("order must be one of", ValueError, lambda: rules.decision_list(full, order="long")),
+        ('order must be "short", "support"', ValueError, lambda: rules.decision_list(full, order="long")),
         ("rs must be a RuleList", TypeError, lambda: rules.decision_list(None)),
     ]:
         with pytest.raises(kind, match=says):

@@ -413,6 +413,19 @@ def test_callback_sees_progress():
     assert_identical(tree, trees.grow(X, y))
 
 
+@pytest.mark.parametrize(
+    "options", [{"splits": "oblique"}, {"criterion": lambda p: 1 - (p**2).sum(axis=1)}, {"missing": "fractional"}]
+)
+def test_trees_grown_in_python_tell_of_themselves_too(options):
+    X, y = np.random.default_rng(0).normal(size=(100, 3)), np.arange(100) % 2
+    X[::7, 0] = np.nan if "missing" in options else 0.0
+    seen = []
+    tree = trees.grow(X, y, callback=seen.append, **options)
+    assert len(seen) >= tree.n_leaves - 1
+    assert [told.done for told in seen] == sorted(told.done for told in seen)
+    assert seen[-1].fraction == 1
+
+
 @each_growth
 @pytest.mark.parametrize("n_threads", [1, 2])
 def test_callback_can_stop(growth, n_threads):

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from kernelrules import check, erm, kernels, losses, parallel, svm
-from kernelrules.bounds.arguments import log_share_of_class, not_negative, probability, require_known
+from kernelrules.bounds.arguments import log_share_of_class, probability
 from kernelrules.kernels.values import ask, is_callable, plain, require_symmetric, take
 from kernelrules.results import Bound, ErmFit, Estimate, SVMModel
 
@@ -50,7 +50,7 @@ def rademacher(trace: float, n: int, a: float) -> float:
     0.2
     """
     n = check.whole(n, "n", 1)
-    return not_negative(a, "a") * (math.sqrt(not_negative(trace, "trace")) / n)
+    return check.not_negative(a, "a") * (math.sqrt(check.not_negative(trace, "trace")) / n)
 
 
 @parallel.reports("rademacher")
@@ -101,14 +101,14 @@ def rademacher_monte_carlo(
     >>> bounds.rademacher(2.0, 2, 1.0).__round__(2)
     0.71
     """
-    a, n_draws = not_negative(a, "a"), check.whole(n_draws, "n_draws", 2)
+    a, n_draws = check.not_negative(a, "a"), check.whole(n_draws, "n_draws", 2)
     generator = check.generator(rng)
     threads, tick = parallel.n_threads_or_default(n_threads), parallel.ticker(callback, "rademacher")
     given = check.matrix(K, "K", dtype=np.float64)
     n = len(given)
     if given.shape != (n, n) or n == 0:
         raise ValueError(f"K must be square and not empty, got shape {given.shape}")
-    matrix = given.toscipy().toarray() if isinstance(given, check.Csr) else given
+    matrix = check.dense(given)
     require_symmetric(matrix, "K")
     with np.errstate(over="ignore"):
         trace, largest = float(np.trace(matrix)), float(np.abs(matrix).sum())
@@ -169,7 +169,7 @@ def covering(a: float, b: float, epsilon: float, n: int) -> float:
     >>> bounds.covering(1.0, 1.0, 1.0, 1).__round__(3)
     92.338
     """
-    a, b, epsilon = not_negative(a, "a"), not_negative(b, "b"), check.positive(epsilon, "epsilon")
+    a, b, epsilon = check.not_negative(a, "a"), check.not_negative(b, "b"), check.positive(epsilon, "epsilon")
     n = check.whole(n, "n", 1)
     ratio = a * b / epsilon
     if not math.isfinite(ratio * ratio):
@@ -224,9 +224,9 @@ def margin_bound(
     error rate of functions with norm <= 4 <= 0.1336 (with probability 0.95)
       = 0.0000 on the 10000 points + 0.0800 for the class of functions + 0.0536 for chance
     """
-    norm, gamma, eta = not_negative(norm, "norm"), check.positive(gamma, "gamma"), probability(eta)
+    norm, gamma, eta = check.not_negative(norm, "norm"), check.positive(gamma, "gamma"), probability(eta)
     fixed, unit = check.flag(norm_fixed, "norm_fixed"), check.positive(unit, "unit")
-    trace = not_negative(trace, "trace")
+    trace = check.not_negative(trace, "trace")
     u = check.targets(margins, len(margins) if np.ndim(margins) else 0, "margins")
     n = len(u)
     if n == 0:
@@ -300,9 +300,7 @@ def of_model(
     n = x.shape[0]
     if n == 0:
         raise ValueError("X has no rows")
-    classes, codes = check.labels(y, n)
-    require_known(classes, model.classes, "model")
-    signs = np.where(classes[codes] == model.classes[1], 1.0, -1.0)
+    signs = np.where(check.known_codes(y, n, model.classes) == 1, 1.0, -1.0)
     decide = svm.decision if isinstance(model, SVMModel) else erm.decision
     values = decide(model, X, n_threads=n_threads, callback=callback)
     trace = _trace(x, model.kernel)
@@ -326,7 +324,7 @@ def _norm_and_intercept(model: Any) -> tuple[float, float]:
 
 def _require_same_points(model: Any, x: Any, values: np.ndarray, norm: float) -> None:
     """Refuse a kernel matrix whose rows or columns are not the training points in their order: ‖f‖² = Σ αᵢ f(xᵢ)."""
-    matrix = x.toscipy().toarray() if isinstance(x, check.Csr) else x
+    matrix = check.dense(x)
     require_symmetric(matrix, "X")
     if isinstance(model, ErmFit):
         alpha = model.alpha[0]

@@ -14,7 +14,7 @@ import numpy as np
 
 from kernelrules import check
 from kernelrules import tree as trees
-from kernelrules.bounds.arguments import log_share_of_class, not_negative, probability, require_known
+from kernelrules.bounds.arguments import log_share_of_class, probability
 from kernelrules.results import Bound, Tree
 
 __all__ = ["of_tree", "tree", "tree_labelings"]
@@ -119,7 +119,7 @@ def tree(
       = 0.1000 on the 10000 points + 0.0864 for the class of functions + 0.0177 for chance
     """
     eta, fixed = probability(eta), check.flag(leaves_fixed, "leaves_fixed")
-    empirical = not_negative(empirical, "empirical")
+    empirical = check.not_negative(empirical, "empirical")
     if empirical > 1:
         raise ValueError(f"empirical must be an error rate, at most 1, got {empirical!r}")
     logarithm = tree_labelings(n_leaves, n_features, n, n_classes=n_classes, categories=categories)
@@ -165,8 +165,7 @@ def of_tree(t: Tree, X: Any, y: Any, *, eta: float = 0.05) -> Bound:
     predicted = trees.predict(t, X)
     if len(predicted) == 0:
         raise ValueError("X has no rows")
-    classes, codes = check.labels(y, len(predicted))
-    require_known(classes, t.classes, "tree")
+    codes = check.known_codes(y, len(predicted), t.classes, "tree")
     if _has_missing(X):
         raise ValueError("X holds missing values, for which the bound does not count the ways to go")
     sizes = [len(levels) for levels in t.categories if levels is not None]
@@ -174,7 +173,7 @@ def of_tree(t: Tree, X: Any, y: Any, *, eta: float = 0.05) -> Bound:
         t.n_leaves,
         t.n_features - len(sizes),
         len(predicted),
-        empirical=float(np.mean(predicted != classes[codes])),
+        empirical=float(np.mean(predicted != t.classes[codes])),
         n_classes=len(t.classes),
         categories=sizes,
         eta=eta,

@@ -8,9 +8,19 @@ scalars.py   single values                by_row.py   labels, targets, weights
 matrices.py  two-dimensional data          memory.py   what would not fit
 """
 
-from kernelrules.check.by_row import class_factors, counted_weights, labels, targets, weights
+from kernelrules.check.by_row import (
+    class_factors,
+    class_weights,
+    counted_weights,
+    known_codes,
+    labels,
+    require_classes,
+    targets,
+    weights,
+)
 from kernelrules.check.matrices import (
     Csr,
+    dense,
     fewer_columns,
     float_type,
     in_order,
@@ -28,6 +38,8 @@ from kernelrules.check.scalars import (
     generator,
     level_of_caller,
     names,
+    not_negative,
+    one_of,
     positive,
     real,
     shown,
@@ -39,7 +51,9 @@ __all__ = [
     "DtypeError",
     "WeightWarning",
     "class_factors",
+    "class_weights",
     "counted_weights",
+    "dense",
     "fewer_columns",
     "fits_memory",
     "flag",
@@ -47,14 +61,18 @@ __all__ = [
     "free_memory",
     "generator",
     "in_order",
+    "known_codes",
     "labels",
     "level_of_caller",
     "matrix",
     "names",
+    "not_negative",
+    "one_of",
     "output",
     "pair",
     "positive",
     "real",
+    "require_classes",
     "shown",
     "sparse_rows",
     "sums_fit",

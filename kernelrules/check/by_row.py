@@ -9,9 +9,18 @@ from typing import Any
 import numpy as np
 
 from kernelrules.check.matrices import in_order
-from kernelrules.check.scalars import DtypeError, WeightWarning, level_of_caller, positive
+from kernelrules.check.scalars import DtypeError, WeightWarning, level_of_caller, positive, shown
 
-__all__ = ["class_factors", "counted_weights", "labels", "targets", "weights"]
+__all__ = [
+    "class_factors",
+    "class_weights",
+    "counted_weights",
+    "known_codes",
+    "labels",
+    "require_classes",
+    "targets",
+    "weights",
+]
 
 _CLOSE_LABELS = 1 << 12  # numbers between the lowest and the highest that are counted one by one
 _SHARE_OF_ROWS = 0.1  # of the number of rows: weights that sum to less hardly count rows
@@ -81,6 +90,29 @@ def _close_labels(array: np.ndarray, lowest: int, highest: int) -> tuple[np.ndar
     number = np.cumsum(present) - 1
     classes = (np.flatnonzero(present) + lowest).astype(array.dtype)
     return classes, number[offsets]
+
+
+def known_codes(y: Any, n: int, classes: np.ndarray, what: str = "model") -> np.ndarray:
+    """For each row the place of its label among the classes of a model; other labels are refused.
+
+    Examples
+    --------
+    >>> known_codes(["b", "a", "b"], 3, np.array(["a", "b", "c"]))
+    array([1, 0, 1])
+    """
+    found, codes = labels(y, n)
+    unknown = [label for label in found if label not in classes]
+    if unknown:
+        raise ValueError(f"y holds {shown(unknown[0])}, which the {what} does not know")
+    return np.searchsorted(classes, found)[codes]
+
+
+def require_classes(classes: np.ndarray, counts: np.ndarray) -> None:
+    """Refuse fewer than two classes, and one without a row of positive weight; `counts` are those of such rows."""
+    if len(classes) < 2:
+        raise ValueError(f"y holds one class only, {shown(classes[0])}; at least two are needed")
+    if (counts == 0).any():
+        raise ValueError(f"all rows of class {shown(classes[np.argmin(counts)])} have sample_weight 0")
 
 
 def targets(y: Any, n: int, name: str = "y", data: str = "X") -> np.ndarray:
@@ -161,3 +193,10 @@ def class_factors(class_weight: Any, classes: np.ndarray, counts: np.ndarray) ->
             raise ValueError(f"class_weight names {label!r}, which y does not hold")
         factors[place[0]] = positive(factor, f"class_weight[{label!r}]")
     return factors
+
+
+def class_weights(class_weight: Any, sample_weight: Any, classes: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    """Weights of the rows times the factors of their classes; "balanced" counts rows of positive weight."""
+    own = weights(sample_weight, len(codes))
+    counts = np.bincount(codes, own > 0, minlength=len(classes))
+    return own * class_factors(class_weight, classes, np.maximum(counts, 1))[codes]

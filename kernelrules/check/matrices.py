@@ -16,6 +16,7 @@ from kernelrules.core.finite import magnitude
 
 __all__ = [
     "Csr",
+    "dense",
     "fewer_columns",
     "float_type",
     "in_order",
@@ -289,6 +290,11 @@ def _csr(raw: Any, name: str, dtype: np.dtype) -> Csr:
     if n_columns <= np.iinfo(np.intc).max:
         indices = indices.astype(np.intc, copy=False)
     return Csr(cast, in_order(indices), in_order(indptr, np.intp), n_columns)
+
+
+def dense(x: np.ndarray | Csr) -> np.ndarray:
+    """Data that have been checked, as an array."""
+    return x.toscipy().toarray() if isinstance(x, Csr) else x
 
 
 def sparse_rows(array: np.ndarray) -> Csr:

@@ -17,6 +17,8 @@ __all__ = [
     "generator",
     "level_of_caller",
     "names",
+    "not_negative",
+    "one_of",
     "positive",
     "real",
     "shown",
@@ -80,6 +82,14 @@ def positive(value: Any, name: str) -> float:
     return number
 
 
+def not_negative(value: Any, name: str) -> float:
+    """A finite number, 0 or above, as a float."""
+    number = real(value, name)
+    if number < 0:
+        raise ValueError(f"{name} must be at least 0, got {shown(value)}")
+    return number
+
+
 def whole(value: Any, name: str, least: int) -> int:
     """A whole number, at least `least`, as an int; 3.0 passes for 3."""
     number = real(value, name)
@@ -88,6 +98,22 @@ def whole(value: Any, name: str, least: int) -> int:
     if number < least:
         raise ValueError(f"{name} must be at least {least}, got {shown(value)}")
     return int(number)
+
+
+def one_of(value: Any, name: str, *allowed: str) -> str:
+    """One of several words.
+
+    Examples
+    --------
+    >>> one_of("depth", "growth", "best", "width")
+    Traceback (most recent call last):
+        ...
+    ValueError: growth must be "best" or "width", got 'depth'
+    """
+    if not isinstance(value, str) or value not in allowed:
+        *others, last = (f'"{word}"' for word in allowed)
+        raise ValueError(f"{name} must be {', '.join(others)} or {last}, got {value!r}")
+    return value
 
 
 def generator(rng: Any) -> np.random.Generator:

@@ -5,7 +5,7 @@ all           types        the float types                           status     
               finite       one pass over data before all else        fetch.h      memory that is needed soon
 Gram          gram         of dense data                             gram_csr     of sparse data
               simd         the vectorised kernels: one body for every level and both float types, which simd_types.h,
-                           simd_tables.h and simd_solver.h make tables of
+                           simd_tables.h and simd_solver.h make tables of; targets.h: code for such a level
 SVM           smo          the dual solver as the package calls it   smo_source   and as C callers do
               steps        steps on all variables                    working_set  which variables are worked on
               rows         where kernel rows come from
@@ -21,7 +21,7 @@ tree          presort      columns sorted once                       criteria   
               walk         rows down a tree                          prune        passes over its nodes
               tree_source  all this for C callers
 rules         ranked       columns as ranks                          induce       a rule grown, test by test
-              cover        rows as bits                              length       description lengths
+              cover        rows as bits (bits.h)                     length       description lengths
               match        which rows pass tests (words.h)           rule_tree    a list as a tree, for walk
               simplify     tests dropped
 sums of rules coordinate   the L1 problem along λ                    descent      its working set

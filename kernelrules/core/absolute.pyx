@@ -18,12 +18,9 @@ from libc.stdlib cimport qsort
 from libc.string cimport memcpy, memset
 
 from kernelrules.core.criteria cimport Criterion
+from kernelrules.core.levels cimport SUBSETS, ascending
 from kernelrules.core.presort cimport DIFFERS, Table
-from kernelrules.core.levels cimport ascending
 from kernelrules.core.scan cimport NO_CUT, Found, Level, Rules, Scratch, View, in_units, is_constrained
-
-cdef enum:
-    SUBSETS = 12                    # levels up to which every subset is tried
 
 
 cdef struct Median:                 # of the ranks in a list; rank r is at place r + 1, place 0 is both ends

@@ -12,6 +12,8 @@
 
 #include <stddef.h>
 
+#include "targets.h"
+
 #define KR_BESIDE_MOST 16
 
 #define KR_BESIDE_PASTE_(a, b) a##_##b
@@ -22,21 +24,12 @@
 #include "beside_body.h"
 #undef KR_BESIDE_LEVEL
 
-#if defined(__x86_64__) && !defined(KR_SIMD_BASELINE_ONLY)
-#if defined(__clang__)
-#pragma clang attribute push(__attribute__((target("avx2"))), apply_to = function)
-#else
-#pragma GCC push_options
-#pragma GCC target("avx2")
-#endif
+#if KR_X86
+KR_BEGIN("avx2")
 #define KR_BESIDE_LEVEL v3
 #include "beside_body.h"
 #undef KR_BESIDE_LEVEL
-#if defined(__clang__)
-#pragma clang attribute pop
-#else
-#pragma GCC pop_options
-#endif
+KR_END
 #define KR_BESIDE_PICK(level) ((level) >= 1 ? beside_v3 : beside_base)
 #else
 #define KR_BESIDE_PICK(level) ((void)(level), beside_base)

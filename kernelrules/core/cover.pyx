@@ -7,16 +7,8 @@ from libc.stdint cimport uint8_t, uint16_t, uint64_t
 
 from kernelrules.core.match cimport n_bits
 
-cdef extern from *:
-    """
-    #if defined(_MSC_VER) && !defined(__clang__)
-    #include <intrin.h>
-    static inline int kr_lowest(unsigned long long x) { unsigned long i; _BitScanForward64(&i, x); return (int) i; }
-    #else
-    static inline int kr_lowest(unsigned long long x) { return __builtin_ctzll(x); }
-    #endif
-    """
-    int kr_lowest(uint64_t x) nogil
+cdef extern from "bits.h" nogil:
+    int kr_lowest(uint64_t word) noexcept
 
 
 cdef inline double weight_of(uint64_t word, const double *weights) noexcept nogil:

@@ -19,7 +19,7 @@ cdef struct Operand:            # n rows of data, `stride` numbers apart, and wh
     Py_ssize_t n
     Py_ssize_t stride
     void *slivers               # factor·(row - centre) in the layout of simd_body.h; NULL where tiles make their own
-    void *norms                 # squared lengths of the same; NULL unless the kernel is the RBF
+    void *norms                 # squared lengths of the same; NULL unless squared distances are expanded by them
 
 cdef struct Plan:
     Operand x

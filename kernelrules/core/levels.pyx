@@ -18,10 +18,9 @@ from libc.string cimport memset
 
 from kernelrules.core.criteria cimport Criterion, base_of
 from kernelrules.core.judge cimport Bins, add_cell, all_that_count, judge, rows_in
-from kernelrules.core.scan cimport NO_CUT, Found, Level, Rules, Scratch, View, is_stopped, kr_lowest_bit
+from kernelrules.core.scan cimport NO_CUT, Found, Level, Rules, Scratch, View, is_stopped, kr_lowest
 
 cdef enum:
-    SUBSETS = 12            # levels up to which every subset is tried
     TURNS = 100             # of the power method: it converges linearly
 
 cdef double STILL = 1e-10   # a direction that changes by less has come to rest
@@ -159,7 +158,7 @@ cdef void scan_subsets(const Criterion *criterion, const Rules *rules, const Vie
             judge(criterion, rules, view, column, left, n_left, all, n_all, base, lev, False, room, found)
     elif way == BITS:
         for code in range(1, <Py_ssize_t> 1 << (n - 1) if n else 0):
-            flipped = kr_lowest_bit(code)           # a Gray code changes one level at a time
+            flipped = kr_lowest(code)           # a Gray code changes one level at a time
             gray ^= <Py_ssize_t> 1 << flipped
             sign = 1 if (gray >> flipped) & 1 else -1
             add_cell(criterion, bins, levels[flipped].bin, sign, left)

@@ -17,6 +17,8 @@
 
 #include <stddef.h>
 
+#include "targets.h"
+
 #define KR_NEAR_LOOK 32 /* products that are judged together: mostly none is large enough */
 
 #define KR_NEAR_LANES 8 /* sums of a distance side by side */
@@ -41,13 +43,8 @@ static inline double kr_near_total(const double *sums)
 #undef KR_NEAR_LEVEL
 #undef KR_NEAR_BYTES
 
-#if defined(__x86_64__) && !defined(KR_SIMD_BASELINE_ONLY)
-#if defined(__clang__)
-#pragma clang attribute push(__attribute__((target("avx2"))), apply_to = function)
-#else
-#pragma GCC push_options
-#pragma GCC target("avx2")
-#endif
+#if KR_X86
+KR_BEGIN("avx2")
 #define KR_NEAR_LEVEL v3
 #define KR_NEAR_BYTES 32
 #define KR_REAL double
@@ -58,11 +55,7 @@ static inline double kr_near_total(const double *sums)
 #undef KR_REAL
 #undef KR_NEAR_LEVEL
 #undef KR_NEAR_BYTES
-#if defined(__clang__)
-#pragma clang attribute pop
-#else
-#pragma GCC pop_options
-#endif
+KR_END
 #define KR_NEAR_PICK(NAME, REAL) (level >= 1 ? NAME##_v3_##REAL : NAME##_base_##REAL)
 #else
 #define KR_NEAR_PICK(NAME, REAL) ((void)level, NAME##_base_##REAL)

@@ -1,6 +1,6 @@
 # Columns as ranks of their values, listed for the rows that differ from the usual. See ranked.pyx.
 
-from libc.stdint cimport uint8_t, uint32_t
+from libc.stdint cimport uint32_t
 
 
 cdef struct Columns:

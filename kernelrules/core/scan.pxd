@@ -1,7 +1,7 @@
 # The best split of one column of one node. See scan.pyx.
 
 from libc.math cimport INFINITY, rint
-from libc.stdint cimport int8_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport int8_t, uint8_t, uint32_t, uint64_t
 
 from kernelrules.core.criteria cimport Criterion
 from kernelrules.core.presort cimport Arena, Table
@@ -32,11 +32,8 @@ cdef extern from "scan_loops.h" nogil:
                           const kr_range *range)
 
 
-cdef extern from *:
-    """
-    #define kr_lowest_bit(word) __builtin_ctzll(word)
-    """
-    int kr_lowest_bit(uint64_t word) noexcept nogil
+cdef extern from "bits.h" nogil:
+    int kr_lowest(uint64_t word) noexcept
 
 
 cdef struct Rules:                  # of a split, for all nodes

@@ -330,7 +330,7 @@ cdef void list_bins(const Criterion *criterion, const View *view, Py_ssize_t pla
         for word in range((width + 63) // 64):
             left = scratch.touched[word]
             while left:
-                scratch.bins[n] = word * 64 + kr_lowest_bit(left)
+                scratch.bins[n] = word * 64 + kr_lowest(left)
                 n += 1
                 left &= left - 1
             scratch.touched[word] = 0

@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #include "spread.h"
+#include "targets.h"
 
 #define KR_DIFFERS 0x80000000u
 #define KR_NO_CUT -1.0 /* below every score */
@@ -48,32 +49,17 @@ typedef struct {
 #include "scan_loops_body.h"
 #undef KR_SCAN_LEVEL
 
-#if defined(__x86_64__) && !defined(KR_SIMD_BASELINE_ONLY)
-#if defined(__clang__)
-#pragma clang attribute push(__attribute__((target("avx2"))), apply_to = function)
-#else
-#pragma GCC push_options
-#pragma GCC target("avx2")
-#endif
+#if KR_X86
+KR_BEGIN("avx2")
 #define KR_SCAN_LEVEL v3
 #include "scan_loops_body.h"
 #undef KR_SCAN_LEVEL
-#if defined(__clang__)
-#pragma clang attribute pop
-#pragma clang attribute push(__attribute__((target("avx2,avx512f,avx512bw,avx512dq,avx512vl"))), apply_to = function)
-#else
-#pragma GCC pop_options
-#pragma GCC push_options
-#pragma GCC target("avx2,avx512f,avx512bw,avx512dq,avx512vl")
-#endif
+KR_END
+KR_BEGIN("avx2,avx512f,avx512bw,avx512dq,avx512vl")
 #define KR_SCAN_LEVEL v4
 #include "scan_loops_body.h"
 #undef KR_SCAN_LEVEL
-#if defined(__clang__)
-#pragma clang attribute pop
-#else
-#pragma GCC pop_options
-#endif
+KR_END
 #define KR_SCAN_DISPATCH(NAME, ...)                                                                                \
     return level >= 2 ? NAME##_v4(__VA_ARGS__) : level == 1 ? NAME##_v3(__VA_ARGS__) : NAME##_base(__VA_ARGS__)
 #else

@@ -11,17 +11,8 @@ from libc.stdint cimport int64_t, uint64_t
 cdef extern from "Python.h":
     int PyErr_CheckSignals() except -1
 
-cdef extern from *:
-    """
-    #if defined(_MSC_VER) && !defined(__clang__)
-    #include <intrin.h>
-    static inline int kr_lowest_bit(unsigned long long x)
-    { unsigned long i; _BitScanForward64(&i, x); return (int) i; }
-    #else
-    static inline int kr_lowest_bit(unsigned long long x) { return __builtin_ctzll(x); }
-    #endif
-    """
-    int kr_lowest_bit(uint64_t x) nogil
+cdef extern from "bits.h" nogil:
+    int kr_lowest(uint64_t word) noexcept
 
 cdef enum:
     WORD = 64
@@ -39,7 +30,7 @@ cdef void score_words(const uint64_t *masks, Py_ssize_t n_words, Py_ssize_t firs
             for k in range(start[r], start[r + 1]):
                 held &= masks[ids[k] * n_words + w]
             while held:
-                row = w * WORD + kr_lowest_bit(held)
+                row = w * WORD + kr_lowest(held)
                 held &= held - 1
                 for m in range(n_scores):
                     out[row * n_scores + m] += weights[r * n_scores + m]

@@ -21,11 +21,8 @@
 #error "kernelrules needs gcc or clang (on Windows: clang-cl): it uses their generic vectors"
 #endif
 
-#if defined(__x86_64__) && !defined(KR_SIMD_BASELINE_ONLY)
-#define KR_SIMD_X86 1
-#endif
-
 #include "simd_tables.h"
+#include "targets.h"
 
 #if !defined(__clang__) /* clang shuffles by constants in the source only: there rows are turned one by one */
 #define KR_SHUFFLE(a, b, order) __builtin_shuffle(a, b, order)
@@ -35,7 +32,7 @@
 #define KR_PASTE(a, b, c) KR_PASTE_(a, b, c)
 #define KR_NAME(a) KR_PASTE(a, KR_LEVEL, KR_SUFFIX)
 
-#if KR_SIMD_X86
+#if KR_X86
 #include <immintrin.h>
 #endif
 
@@ -43,7 +40,7 @@
 #define KR_BYTES 16
 #if defined(__clang__)
 #define KR_STREAM(at, value) __builtin_nontemporal_store(value, (__typeof__(value) *)(at))
-#elif KR_SIMD_X86
+#elif KR_X86
 #define KR_STREAM(at, value) _mm_stream_si128((__m128i *)(at), (__m128i)(value))
 #else
 #define KR_STREAM(at, value) KR_NAME(store)(at, value)
@@ -67,14 +64,9 @@
 #undef KR_LEVEL
 #undef KR_SLIVER_VECTORS
 
-#if KR_SIMD_X86
+#if KR_X86
 #define KR_SLIVER_VECTORS 3
-#if defined(__clang__)
-#pragma clang attribute push(__attribute__((target("avx2,fma"))), apply_to = function)
-#else
-#pragma GCC push_options
-#pragma GCC target("avx2,fma")
-#endif
+KR_BEGIN("avx2,fma")
 #if !defined(__clang__)
 #undef KR_STREAM
 #define KR_STREAM(at, value) _mm256_stream_si256((__m256i *)(at), (__m256i)(value))
@@ -90,14 +82,8 @@
 #include "simd_types.h"
 #undef KR_BYTES
 #undef KR_LEVEL
-#if defined(__clang__)
-#pragma clang attribute pop
-#pragma clang attribute push(__attribute__((target("avx2,fma,avx512f,avx512bw,avx512dq,avx512vl"))), apply_to = function)
-#else
-#pragma GCC pop_options
-#pragma GCC push_options
-#pragma GCC target("avx2,fma,avx512f,avx512bw,avx512dq,avx512vl")
-#endif
+KR_END
+KR_BEGIN("avx2,fma,avx512f,avx512bw,avx512dq,avx512vl")
 #if !defined(__clang__)
 #undef KR_STREAM
 #define KR_STREAM(at, value) _mm512_stream_si512((__m512i *)(at), (__m512i)(value))
@@ -113,24 +99,20 @@
 #include "simd_types.h"
 #undef KR_BYTES
 #undef KR_LEVEL
-#if defined(__clang__)
-#pragma clang attribute pop
-#else
-#pragma GCC pop_options
-#endif
+KR_END
 #endif
 
 /* Makes streamed rows visible to other threads: after the last one, before handing the result on. */
 static inline void kr_stream_fence(void)
 {
-#if KR_SIMD_X86
+#if KR_X86
     _mm_sfence();
 #endif
 }
 
 static inline int kr_simd_best(void)
 {
-#if KR_SIMD_X86
+#if KR_X86
     __builtin_cpu_init();
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
@@ -148,7 +130,7 @@ static inline int kr_simd_best(void)
         (void)level;                                                                                               \
         return &table_base##SUFFIX;                                                                                \
     }
-#if KR_SIMD_X86
+#if KR_X86
 #define KR_SIMD_PICK_X86(SUFFIX)                                                                                   \
     if (level >= 2)                                                                                                \
         return &table_v4##SUFFIX;                                                                                  \

@@ -23,8 +23,8 @@ from time import perf_counter
 cdef extern from "Python.h":
     int PyErr_CheckSignals() except -1
 
-cdef extern from *:
-    int __builtin_ctzll(unsigned long long) nogil
+cdef extern from "bits.h" nogil:
+    int kr_lowest(uint64_t word) noexcept
 
 cdef double _NOISE = 2.0 ** -40         # of 1, or of a mean squared error
 
@@ -59,7 +59,7 @@ cdef double total(uint64_t word, Py_ssize_t first, const double *values) noexcep
     if values == NULL:
         return n_bits(word)
     while word != 0:
-        found += values[first + __builtin_ctzll(word)]
+        found += values[first + kr_lowest(word)]
         word &= word - 1
     return found
 

@@ -17,6 +17,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "targets.h"
+
 #define KR_SWEEP_ROWS 4
 #define KR_SWEEP_COLUMNS 32
 #define KR_SWEEP_SPAN 32 /* rows of z beyond the band that the window holds, a multiple of KR_SWEEP_ROWS */
@@ -33,13 +35,8 @@
 #undef KR_SWEEP_BYTES
 #undef KR_SWEEP_VECTORS
 
-#if defined(__x86_64__) && !defined(KR_SIMD_BASELINE_ONLY)
-#if defined(__clang__)
-#pragma clang attribute push(__attribute__((target("avx2,fma"))), apply_to = function)
-#else
-#pragma GCC push_options
-#pragma GCC target("avx2,fma")
-#endif
+#if KR_X86
+KR_BEGIN("avx2,fma")
 #define KR_SWEEP_LEVEL v3
 #define KR_SWEEP_BYTES 32
 #define KR_SWEEP_VECTORS 2
@@ -47,14 +44,8 @@
 #undef KR_SWEEP_LEVEL
 #undef KR_SWEEP_BYTES
 #undef KR_SWEEP_VECTORS
-#if defined(__clang__)
-#pragma clang attribute pop
-#pragma clang attribute push(__attribute__((target("avx2,fma,avx512f,avx512bw,avx512dq,avx512vl"))), apply_to = function)
-#else
-#pragma GCC pop_options
-#pragma GCC push_options
-#pragma GCC target("avx2,fma,avx512f,avx512bw,avx512dq,avx512vl")
-#endif
+KR_END
+KR_BEGIN("avx2,fma,avx512f,avx512bw,avx512dq,avx512vl")
 #define KR_SWEEP_LEVEL v4
 #define KR_SWEEP_BYTES 64
 #define KR_SWEEP_VECTORS 4
@@ -62,11 +53,7 @@
 #undef KR_SWEEP_LEVEL
 #undef KR_SWEEP_BYTES
 #undef KR_SWEEP_VECTORS
-#if defined(__clang__)
-#pragma clang attribute pop
-#else
-#pragma GCC pop_options
-#endif
+KR_END
 #define KR_SWEEP_PICK(level) ((level) >= 2 ? sweep_v4 : (level) >= 1 ? sweep_v3 : sweep_base)
 #else
 #define KR_SWEEP_PICK(level) ((void)(level), sweep_base)

@@ -12,6 +12,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "bits.h"
+#include "targets.h"
+
 #define KR_WORD 64
 
 #define KR_WORD_PASTE_(a, b) a##_##b
@@ -19,9 +22,8 @@
 #define KR_WORD_PASTE3_(a, b, c) a##_##b##_##c
 #define KR_WORD_PASTE3(a, b, c) KR_WORD_PASTE3_(a, b, c)
 
-#if defined(__x86_64__) && !defined(KR_SIMD_BASELINE_ONLY)
+#if KR_X86
 #include <immintrin.h>
-#define KR_WORD_X86 1
 #endif
 
 #define KR_REAL double
@@ -44,7 +46,7 @@
 #undef KR_MASK
 #undef KR_VEC256
 
-#ifdef KR_WORD_X86
+#if KR_X86
 #define KR_WORD_PICK(suffix, ...)                                                                                  \
     return level >= 2   ? word_v4_##suffix(__VA_ARGS__)                                                            \
            : level == 1 ? word_v3_##suffix(__VA_ARGS__)                                                            \
@@ -60,12 +62,6 @@ static inline float kr_float_below(double x)
 {
     float near = (float)x;
     return (double)near > x ? nextafterf(near, -INFINITY) : near;
-}
-
-/* The place of the lowest bit of a word that is not 0. */
-static inline int kr_lowest(uint64_t word)
-{
-    return __builtin_ctzll(word);
 }
 
 static inline uint64_t kr_word_d(int level, const double *values, double low, double high, int missing)

@@ -1,6 +1,6 @@
 /* One type of words.h. Included by words.h only. */
 
-#ifdef KR_WORD_X86
+#if KR_X86
 __attribute__((target("avx512f"))) static uint64_t KR_WORD_PASTE(word_v4, KR_SUFFIX)(const KR_REAL *values,
                                                                                      KR_REAL low, KR_REAL high,
                                                                                      int missing)

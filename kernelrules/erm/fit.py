@@ -16,7 +16,7 @@ import numpy as np
 from kernelrules import check, kernels, losses, parallel, sharing
 from kernelrules.erm.newton import Problem, Solution, minimise, relative
 from kernelrules.erm.systems import Features, system_from, system_of
-from kernelrules.kernels.values import plain, resolve, take
+from kernelrules.kernels.values import plain, reorder, resolve
 from kernelrules.results import Certificate, ErmFit
 
 __all__ = ["ConvergenceWarning", "fit"]
@@ -117,8 +117,7 @@ def fit(
     lam, tol = check.positive(lam, "lam"), check.positive(tol, "tol")
     steps = _MAX_ITER if max_iter is None else check.whole(max_iter, "max_iter", 1)
     chosen = _smooth(loss)
-    if not isinstance(intercept, (bool, np.bool_)):
-        raise TypeError(f"intercept must be True or False, got {intercept!r}")
+    intercept = check.flag(intercept, "intercept")
     threads, tick = parallel.n_threads_or_default(n_threads), parallel.ticker(callback, "erm")
     parallel.require_executor(executor)
     x = check.matrix(X)
@@ -128,8 +127,8 @@ def fit(
     classes, codes = check.labels(y, n)
     weight = check.weights(sample_weight, n)
     kept = np.flatnonzero(weight > 0)
-    _require_classes(classes, codes[kept])
-    data = x if len(kept) == n else _rows(x, kept, kernel)
+    check.require_classes(classes, np.bincount(codes[kept], minlength=len(classes)))
+    data = x if len(kept) == n else reorder(x, kept, kernel)
     resolved = resolve(kernel, data)
     with np.errstate(over="ignore"):
         total = float(weight.sum())
@@ -142,7 +141,7 @@ def fit(
     with parallel.blas_threads(1):
         system = system_of(data, resolved, threads, clock.air, callback)
         first = 1 if len(classes) == 2 else 0
-        problem = Problem(system, chosen, lam, np.where(codes == first, 1.0, -1.0), share, bool(intercept))
+        problem = Problem(system, chosen, lam, np.where(codes == first, 1.0, -1.0), share, intercept)
         solutions = [minimise(problem, tol, steps, clock.report)]
         system.settle()
         if len(classes) > 2 and executor is not None:
@@ -259,22 +258,6 @@ def _smooth(loss: Any) -> losses.Loss:
     if not (loss.smooth and loss.convex):
         raise ValueError(f"loss must be convex and smooth, and {loss.name} is not")
     return loss
-
-
-def _require_classes(classes: np.ndarray, codes: np.ndarray) -> None:
-    if len(classes) < 2:
-        raise ValueError(f"y holds one class only, {check.shown(classes[0])}; at least two are needed")
-    counts = np.bincount(codes, minlength=len(classes))
-    if (counts == 0).any():
-        raise ValueError(f"all rows of class {check.shown(classes[np.argmin(counts)])} have sample_weight 0")
-
-
-def _rows(x: Any, kept: np.ndarray, kernel: Any) -> Any:
-    """Some of the points: of a kernel matrix, their columns too."""
-    part = take(x, kept)
-    if not isinstance(kernel, kernels.Precomputed) or x.shape[0] != x.shape[1]:
-        return part
-    return check.matrix(part.toscipy()[:, kept]) if isinstance(part, check.Csr) else np.ascontiguousarray(part[:, kept])
 
 
 def _warn_unless_converged(certificates: Iterable[Certificate], tol: float) -> None:

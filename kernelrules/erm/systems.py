@@ -24,7 +24,8 @@ from scipy.linalg import eigvalsh
 
 from kernelrules import check, kernels, parallel
 from kernelrules.core import blocks, cholesky
-from kernelrules.kernels.values import ask, is_callable, plain, require_symmetric
+from kernelrules.kernels.matrix import require_square
+from kernelrules.kernels.values import ask, is_callable, is_semidefinite, plain, require_symmetric
 
 __all__ = ["Dense", "Features", "Gradient", "System", "system_from", "system_of"]
 
@@ -386,9 +387,8 @@ def system_of(x: Any, kernel: Any, n_threads: int, air: Callable[[], None], call
             return Features(phi, n_threads, air)
     check.fits_memory((2, n, n), np.float64, "the Gram matrix and its factor")
     if isinstance(kernel, kernels.Precomputed):
-        if x.shape[0] != x.shape[1]:
-            raise ValueError(f"X must be square to be a kernel matrix of its points, got shape {x.shape}")
-        gram, name = np.array(x.toscipy().toarray() if isinstance(x, check.Csr) else x, dtype=np.float64), "X"
+        require_square(x)
+        gram, name = np.array(check.dense(x), dtype=np.float64), "X"
         require_symmetric(gram, name)
     elif is_callable(kernel):
         gram, name = np.array(ask(kernel, x, x)), "kernel(X, X)"
@@ -398,7 +398,7 @@ def system_of(x: Any, kernel: Any, n_threads: int, air: Callable[[], None], call
     if not np.isfinite(gram).all():
         raise ValueError("kernel values overflow float64: scale the data, or take a smaller gamma or degree")
     system = Dense(gram, n_threads, air)
-    if not _surely_positive(kernel):
+    if not is_semidefinite(kernel):
         precision = np.finfo(np.float32 if x.dtype == np.float32 else np.float64).eps
         _require_positive(system, name, float(precision))
     return system
@@ -408,7 +408,7 @@ def _features(x: Any, kernel: Any, n_threads: int) -> Any:
     """Explicit features of the points, where they are few; else None."""
     n, p = x.shape
     n_features = p if isinstance(kernel, kernels.Linear) else math.comb(p + kernel.degree, p)
-    if n_features > n or not _surely_positive(kernel):
+    if n_features > n or not is_semidefinite(kernel):
         return None
     x = _double(x)
     check.sums_fit(x, None, 2)
@@ -425,13 +425,6 @@ def explicit_features(x: Any, kernel: Any, n_threads: int) -> Any:
     if isinstance(kernel, kernels.Linear):
         return x
     return kernels.feature_map(kernel, x.shape[1]).transform(x, n_threads=n_threads)
-
-
-def _surely_positive(kernel: Any) -> bool:
-    """Whether the kernel is positive semi-definite by its formula."""
-    if isinstance(kernel, kernels.Polynomial):
-        return kernel.coef0 >= 0 and kernel.gamma >= 0
-    return isinstance(kernel, (kernels.Linear, kernels.RBF, kernels.Laplacian))
 
 
 def _require_positive(system: Dense, name: str, precision: float) -> None:

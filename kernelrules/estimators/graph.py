@@ -137,8 +137,7 @@ class GraphClassifier(ClassifierMixin, KernelEstimator):
             The estimator itself.
         """
         alpha = check.positive(self.alpha, "alpha")
-        if self.unreached not in ("prior", "error"):
-            raise ValueError(f'unreached must be "prior" or "error", got {self.unreached!r}')
+        check.one_of(self.unreached, "unreached", "prior", "error")
         n_neighbours = check.whole(self.n_neighbors, "n_neighbors", 1)
         X, y = self._read(X, y, ensure_min_samples=2, copy=True)  # kept for predictions
         known = self._known(y)

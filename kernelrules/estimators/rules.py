@@ -167,7 +167,4 @@ def _weights(class_weight: Any, y: np.ndarray, sample_weight: Any) -> np.ndarray
     """Weights of the rows, with the factors of their classes."""
     if class_weight is None:
         return sample_weight
-    classes, codes = check.labels(y, len(y))
-    weight = check.weights(sample_weight, len(y))
-    counts = np.bincount(codes, weight > 0, minlength=len(classes))
-    return weight * check.class_factors(class_weight, classes, np.maximum(counts, 1))[codes]
+    return check.class_weights(class_weight, sample_weight, *check.labels(y, len(y)))

@@ -182,8 +182,7 @@ class KernelSVC(ClassifierMixin, _Machine):
         KernelSVC
             The estimator itself.
         """
-        if self.decision_function_shape not in ("ovr", "ovo"):
-            raise ValueError(f'decision_function_shape must be "ovr" or "ovo", got {self.decision_function_shape!r}')
+        check.one_of(self.decision_function_shape, "decision_function_shape", "ovr", "ovo")
         X, y = self._read(X, y)
         check_classification_targets(y)
         with called(_NAMES):

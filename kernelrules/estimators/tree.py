@@ -412,9 +412,7 @@ class TreeRegressor(RegressorMixin, _GrownTree):
         return numbers_of(y)
 
     def _of_kind(self) -> dict[str, Any]:
-        if self.criterion not in _OF_NUMBERS:
-            choices = ", ".join(f'"{name}"' for name in _OF_NUMBERS)
-            raise ValueError(f"criterion must be one of {choices}, got {self.criterion!r}")
+        check.one_of(self.criterion, "criterion", *_OF_NUMBERS)
         return {"leaf": self.leaf}
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> TreeRegressor:

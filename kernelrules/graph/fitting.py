@@ -147,12 +147,9 @@ def fit(
     w = weights_of(W)
     m = len(w)
     strength, normalised = check.positive(lam, "lam"), check.flag(normalised, "normalised")
-    if unreached not in ("error", "nan"):
-        raise ValueError(f'unreached must be "error" or "nan", got {unreached!r}')
-    if decide not in ("largest", "excess"):
-        raise ValueError(f'decide must be "largest" or "excess", got {decide!r}')
-    if solver not in ("auto", "direct", "cg"):
-        raise ValueError(f'solver must be "auto", "direct" or "cg", got {solver!r}')
+    check.one_of(unreached, "unreached", "error", "nan")
+    check.one_of(decide, "decide", "largest", "excess")
+    check.one_of(solver, "solver", "auto", "direct", "cg")
     limit = check.positive(tol, "tol")
     most = _MAX_ITER if max_iter is None else check.whole(max_iter, "max_iter", 1)
     threads, tick = parallel.n_threads_or_default(n_threads), parallel.ticker(callback, "graph")

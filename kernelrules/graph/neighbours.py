@@ -125,10 +125,8 @@ def join(
     n_neighbours = _number(k, len(x))
     if not callable(weight) and weight not in ("binary", "rbf"):
         raise ValueError(f'weight must be "binary", "rbf" or callable, got {weight!r}')
-    if symmetrise not in ("union", "mutual"):
-        raise ValueError(f'symmetrise must be "union" or "mutual", got {symmetrise!r}')
-    if method not in ("auto", "tree", "tiles"):
-        raise ValueError(f'method must be "auto", "tree" or "tiles", got {method!r}')
+    check.one_of(symmetrise, "symmetrise", "union", "mutual")
+    check.one_of(method, "method", "auto", "tree", "tiles")
     by_neighbours = isinstance(gamma, str) and gamma == "neighbours"
     if not by_neighbours:
         RBF(gamma)  # refuses what is no gamma

@@ -21,7 +21,7 @@ import numpy as np
 
 from kernelrules import check, parallel
 from kernelrules.core.finite import magnitude
-from kernelrules.kernels.matrix import gram, require_kernel
+from kernelrules.kernels.matrix import gram, require_kernel, require_square
 from kernelrules.kernels.specs import RBF, Kernel, Laplacian, Linear, Polynomial, Precomputed
 
 __all__ = [
@@ -144,7 +144,7 @@ class IdentityMap(FeatureMap):
         return self.n_features
 
     def _map(self, x: Any, out: np.ndarray, n_threads: int) -> None:
-        out[...] = x.toscipy().toarray() if isinstance(x, check.Csr) else x
+        out[...] = check.dense(x)
 
     def _nanoseconds(self) -> float:
         return 1.0 + self.n_features / 8
@@ -387,8 +387,7 @@ def nystroem(
     resolved = kernel.resolve_checked(x)
     chosen = plain[indices]
     if isinstance(kernel, Precomputed):
-        if x.shape[0] != x.shape[1]:
-            raise ValueError(f"X must be square to be a kernel matrix of its points, got shape {x.shape}")
+        require_square(x)
         between = chosen[:, indices]
         between = between.toarray() if isinstance(x, check.Csr) else between
         landmarks = np.empty((0, x.shape[1]), dtype=x.dtype)

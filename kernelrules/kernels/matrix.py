@@ -142,8 +142,7 @@ def diagonal(X: Any, kernel: Kernel = _DEFAULT, *, dtype: Any = None) -> np.ndar
     require_kernel(kernel)
     x = check.matrix(X, dtype=dtype)
     if isinstance(kernel, Precomputed):
-        if x.shape[0] != x.shape[1]:
-            raise ValueError(f"X must be square to be a kernel matrix of its points, got shape {x.shape}")
+        require_square(x)
         return x.toscipy().diagonal() if isinstance(x, check.Csr) else np.diagonal(x).copy()
     if isinstance(kernel, (RBF, Laplacian)):
         return np.ones(x.shape[0], dtype=x.dtype)
@@ -189,11 +188,10 @@ def require_kernel(kernel: Any) -> None:
         raise TypeError(f"kernel must be one of kernelrules.kernels' kernels, such as RBF(), got {kernel!r}")
 
 
-def _dense(x: Any) -> np.ndarray:
-    if not isinstance(x, check.Csr):
-        return x
-    check.fits_memory(x.shape, x.dtype, "the Gram matrix")
-    return x.toscipy().toarray()
+def require_square(x: Any) -> None:
+    """Refuse checked data that are to be a kernel matrix, and are not as wide as they are long."""
+    if x.shape[0] != x.shape[1]:
+        raise ValueError(f"X must be square to be a kernel matrix of its points, got shape {x.shape}")
 
 
 def _given(X: Any, Z: Any, out: np.ndarray | None, dtype: Any) -> np.ndarray:
@@ -201,9 +199,9 @@ def _given(X: Any, Z: Any, out: np.ndarray | None, dtype: Any) -> np.ndarray:
     if Z is not None:
         raise ValueError("Z must be None for Precomputed(): X holds the kernel values already")
     x = check.matrix(X, dtype=dtype)
-    dense = _dense(x)
+    check.fits_memory(x.shape, x.dtype, "the Gram matrix")
+    dense = check.dense(x)
     if out is None:
-        check.fits_memory(dense.shape, dense.dtype, "the Gram matrix")
         return np.array(dense)
     check.output(out, dense.shape, dense.dtype, X, x)[...] = dense
     return out

@@ -18,17 +18,19 @@ import numpy as np
 from kernelrules import check, parallel
 from kernelrules.core import apply, symmetric
 from kernelrules.kernels.matrix import require_kernel
-from kernelrules.kernels.specs import Kernel, Linear
+from kernelrules.kernels.specs import RBF, Kernel, Laplacian, Linear, Polynomial, Precomputed
 
 __all__ = [
     "ask",
     "far_centre",
     "finite_answers",
     "is_callable",
+    "is_semidefinite",
     "linear_values",
     "linear_weights",
     "plain",
     "product",
+    "reorder",
     "require_symmetric",
     "resolve",
     "symmetric_product",
@@ -52,6 +54,13 @@ def resolve(kernel: Any, x: Any) -> Any:
 def is_callable(kernel: Any) -> bool:
     """Whether the kernel is a function of the user's."""
     return not isinstance(kernel, Kernel)
+
+
+def is_semidefinite(kernel: Any) -> bool:
+    """Whether every matrix of the kernel is positive semi-definite by its formula, whatever the data."""
+    if isinstance(kernel, Polynomial):
+        return kernel.coef0 >= 0
+    return isinstance(kernel, (Linear, RBF, Laplacian))
 
 
 def plain(x: Any) -> Any:
@@ -83,6 +92,16 @@ def require_symmetric(matrix: np.ndarray, name: str) -> None:
 def take(x: Any, chosen: np.ndarray) -> Any:
     """Some rows of dense or sparse data."""
     return x.take(chosen) if isinstance(x, check.Csr) else x[chosen]
+
+
+def reorder(x: Any, order: np.ndarray, kernel: Any) -> Any:
+    """Points in another order, or some of them; of a kernel matrix rows and columns."""
+    chosen = take(x, order)
+    if not isinstance(kernel, Precomputed) or x.shape[0] != x.shape[1]:
+        return chosen
+    if isinstance(x, check.Csr):
+        return check.matrix(chosen.toscipy()[:, order])
+    return np.ascontiguousarray(chosen[:, order])
 
 
 def finite_answers(values: np.ndarray) -> np.ndarray:

@@ -170,12 +170,7 @@ def _given(y: Any, classes: np.ndarray | None, n: int) -> tuple[np.ndarray | Non
         return None, None
     if classes is None:
         return None, check.targets(y, n)
-    own, codes = check.labels(y, n)
-    known = {label: k for k, label in enumerate(classes.tolist())}
-    unknown = [label for label in own.tolist() if label not in known]
-    if unknown:
-        raise ValueError(f"y holds {check.shown(unknown[0])}, which the model does not know")
-    return np.array([known[label] for label in own.tolist()])[codes], None
+    return check.known_codes(y, n, classes), None
 
 
 def _cases(model: Any, X: Any, y: Any) -> np.ndarray | None:

@@ -83,8 +83,7 @@ def tree(
     t = t.tree if isinstance(t, PruneCV) else t
     if not isinstance(t, Tree):
         raise TypeError(f"t must be a Tree or a PruneCV, got {type(t).__name__}")
-    if direction not in _DIRECTIONS:
-        raise ValueError(f'direction must be "auto", "down" or "right", got {direction!r}')
+    check.one_of(direction, "direction", *_DIRECTIONS)
     limit = None if max_depth is None else check.whole(max_depth, "max_depth", 0)
     check.whole(digits, "digits", 1)
     size = check.positive(fontsize, "fontsize")

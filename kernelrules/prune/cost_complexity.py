@@ -117,8 +117,6 @@ def cost_complexity(tree: Tree, alpha: float, *, loss: str | None = None) -> Tre
     >>> prune.cost_complexity(grown, 0.1)
     Tree(gini, 2 leaves, depth 1, 1 feature)
     """
-    price = check.real(alpha, "alpha")
-    if price < 0:
-        raise ValueError(f"alpha must be at least 0, got {alpha!r}")
+    price = check.not_negative(alpha, "alpha")
     path = cost_complexity_path(tree, loss=loss)
     return cut(tree, path.cut <= price)

@@ -105,8 +105,7 @@ def cross_validate(
     >>> result.grown.n_leaves > 40, result.tree
     (True, Tree(gini, 2 leaves, depth 1, 3 features))
     """
-    if rule not in ("min", "1se"):
-        raise ValueError(f'rule must be "min" or "1se", got {rule!r}')
+    selection.require_rule(rule)
     tick = parallel.ticker(callback, "prune")
     parallel.require_executor(executor)
     draws = check.generator(rng)
@@ -152,8 +151,7 @@ def cross_validate(
 
 
 def _folds_of(folds: Any, data: _Data, draws: np.random.Generator, stratified: Any, groups: Any) -> np.ndarray:
-    if not isinstance(stratified, (bool, np.bool_)):
-        raise TypeError(f"stratified must be True or False, got {stratified!r}")
+    check.flag(stratified, "stratified")
     if groups is not None and np.ndim(folds) == 1:
         raise ValueError("groups and the folds of all rows were both given")
     strata = data.y if stratified and len(data.classes) else None
@@ -199,15 +197,14 @@ class _Data:
     def __init__(self, X: Any, y: Any, grown: Tree, grow: dict[str, Any]) -> None:
         n = grown.n_train
         self.rows = X.tocsr() if sparse.issparse(X) else X
-        self.weight = check.weights(grow.get("sample_weight"), n)
+        given = grow.get("sample_weight")
         if grown.classes is None:
             self.classes = np.zeros(0)
             self.y = np.asarray(y, dtype=np.float64)
+            self.weight = check.weights(given, n)
         else:
             self.classes, self.y = check.labels(y, n)
-            counts = np.bincount(self.y, self.weight > 0, minlength=len(self.classes))
-            factors = check.class_factors(grow.get("class_weight"), self.classes, np.maximum(counts, 1))
-            self.weight = self.weight * factors[self.y]
+            self.weight = check.class_weights(grow.get("class_weight"), given, self.classes, self.y)
 
     def take(self, chosen: np.ndarray) -> tuple[Any, np.ndarray, np.ndarray]:
         """Some of the rows, with y and weight."""

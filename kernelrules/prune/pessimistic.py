@@ -72,8 +72,7 @@ def pessimistic(
     limit = check.positive(confidence, "confidence")
     if limit > 0.5:
         raise ValueError(f"confidence must be at most 0.5, got {confidence!r}")
-    if not isinstance(raising, (bool, np.bool_)):
-        raise TypeError(f"raising must be True or False, got {raising!r}")
+    check.flag(raising, "raising")
     check.counted_weights(float(tree.weight[0]), float(tree.n_samples[0]))
     tree = _collapsed(tree)
     if raising:

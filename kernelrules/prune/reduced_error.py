@@ -17,7 +17,7 @@ from kernelrules.core import walk
 from kernelrules.prune._common import LOSSES, cut, require_tree
 from kernelrules.results import Tree
 from kernelrules.tree.columns import read_with_missing
-from kernelrules.tree.using import leaves_of
+from kernelrules.tree.use import leaves_of
 
 __all__ = ["reduced_error"]
 

@@ -15,6 +15,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 __all__ = [
+    "UNSEEN",
     "condition_text",
     "condition_texts",
     "digits_needed",
@@ -28,7 +29,7 @@ _DIGITS = 10  # halfway points of numbers with up to eight digits have no more; 
 _MOST_DIGITS, _A_FEW_ULP = 13, 4  # so many if the number is then told but for rounding
 _OF_GAP = 3  # digits of the distance to the next threshold of the column that are told at least
 _FEWER_DIGITS = 6  # of predictions, which nothing is compared with
-_UNSEEN = -1
+UNSEEN = -1  # the code, in `Condition.categories`, of any level that the training data did not have
 
 
 _digits: WeakKeyDictionary[Any, dict[tuple[int, float], int]] = WeakKeyDictionary()  # of thresholds of lists
@@ -112,9 +113,9 @@ def _interval_text(name: str, condition: Any, low: str, high: str) -> str:
 
 def _levels_text(name: str, levels: Any, codes: tuple[int, ...], *, exact: bool) -> str:
     """The levels that satisfy it, or those that do not, whichever are fewer."""
-    inside = [code for code in codes if code != _UNSEEN]
+    inside = [code for code in codes if code != UNSEEN]
     outside = sorted(set(range(len(levels))) - set(inside))
-    unseen = _UNSEEN in codes
+    unseen = UNSEEN in codes
     negative = unseen if exact else (unseen and len(outside) < len(inside)) or not inside
     named = [str(levels[code]) for code in (outside if negative else inside)]
     if not named:

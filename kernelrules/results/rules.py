@@ -16,13 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from kernelrules.results.rule_text import condition_texts, list_text, prediction_text
+from kernelrules.results.rule_text import UNSEEN, condition_texts, list_text, prediction_text
 from kernelrules.results.show import Result, counted, number, short, table
 
 __all__ = ["UNSEEN", "Condition", "Coverage", "Rule", "RuleList"]
 
 _MOST_SHOWN = 50  # rules in a table
-UNSEEN = -1  # the code, in `Condition.categories`, of any level that the training data did not have
 
 
 @dataclass(frozen=True, repr=False)

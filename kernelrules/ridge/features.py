@@ -6,6 +6,7 @@ Rows are mapped by blocks, twice or more, and never held. A constant is taken ou
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -138,7 +139,7 @@ def cheapest(problem: Problem) -> str:
     if isinstance(problem.kernel, kernels.Polynomial):
         if problem.kernel.degree > 8:
             return "kernel"
-        q = _monomials(p, problem.kernel.degree)
+        q = math.comb(p + problem.kernel.degree, p)
     if n * q**2 + q**3 / 3 >= n**3 / 3 + n**2 * p:
         return "kernel"
     try:
@@ -146,10 +147,3 @@ def cheapest(problem: Problem) -> str:
     except ValueError:  # weights of monomials that do not fit float64
         return "kernel"
     return "features"
-
-
-def _monomials(p: int, degree: int) -> float:
-    count = 1.0
-    for k in range(1, degree + 1):
-        count = count * (p + k) / k
-    return count

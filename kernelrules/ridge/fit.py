@@ -114,10 +114,8 @@ def fit(
     >>> found.form, bool(found.certificate.gap < 1e-12)
     ('kernel', True)
     """
-    if form not in _FORMS:
-        raise ValueError(f"form must be one of {', '.join(_FORMS)}, got {form!r}")
-    if solver not in _SOLVERS:
-        raise ValueError(f"solver must be one of {', '.join(_SOLVERS)}, got {solver!r}")
+    check.one_of(form, "form", *_FORMS)
+    check.one_of(solver, "solver", *_SOLVERS)
     tol = check.positive(tol, "tol")
     limit = _MAX_ITER if max_iter is None else check.whole(max_iter, "max_iter", 1)
     if n_components is not None:

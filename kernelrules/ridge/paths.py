@@ -87,8 +87,7 @@ def path(
     >>> bool((np.diff(found.dof) < 0).all())
     True
     """
-    if form not in ("auto", "kernel", "features"):
-        raise ValueError(f"form must be one of auto, kernel, features, got {form!r}")
+    check.one_of(form, "form", "auto", "kernel", "features")
     grid = _lams(lams)
     problem = read(
         X, y, float(grid.max()), kernel, sample_weight=sample_weight, intercept=intercept, n_threads=n_threads,

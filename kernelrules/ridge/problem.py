@@ -17,10 +17,11 @@ import numpy as np
 
 from kernelrules import check, kernels, parallel
 from kernelrules.core import blocks
-from kernelrules.kernels.matrix import refuse_overflow
+from kernelrules.kernels.matrix import refuse_overflow, require_square
 from kernelrules.kernels.values import (
     ask,
     is_callable,
+    is_semidefinite,
     plain,
     product,
     require_symmetric,
@@ -102,10 +103,7 @@ class Problem:
     @property
     def semidefinite(self) -> bool:
         """Whether the kernel matrix has no negative eigenvalues by a theorem, whatever the data."""
-        kernel = self.kernel
-        if isinstance(kernel, kernels.Polynomial):
-            return kernel.coef0 >= 0
-        return isinstance(kernel, (kernels.Linear, kernels.RBF, kernels.Laplacian))
+        return is_semidefinite(self.kernel)
 
     @cached_property
     def others(self) -> np.ndarray:
@@ -296,8 +294,7 @@ def _labelled_of_given(x: Any, y: Any, unlabelled: Any) -> int:
     """How many of the points of a kernel matrix have labels."""
     if unlabelled is not None:
         raise ValueError("unlabelled must be None for Precomputed(): X is the kernel matrix of all points")
-    if x.shape[0] != x.shape[1]:
-        raise ValueError(f"X must be square to be a kernel matrix of its points, got shape {x.shape}")
+    require_square(x)
     if _n_dimensions(y, "y") == 0:
         raise ValueError(f"y must be an array, got {y!r}")
     n = np.shape(y)[0]

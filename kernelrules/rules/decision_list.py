@@ -52,8 +52,7 @@ def decision_list(rs: RuleList, *, order: str = "short") -> RuleList:
     OTHERWISE → low
     """
     require_rules(rs)
-    if not isinstance(order, str) or order not in _ORDERS:
-        raise ValueError(f"order must be one of {', '.join(map(repr, _ORDERS))}, got {order!r}")
+    check.one_of(order, "order", *_ORDERS)
     if rs.ordered or not rs.rules:
         return rs
     default = _longest_prediction(rs) if rs.complete else rs.default

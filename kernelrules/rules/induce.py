@@ -120,18 +120,17 @@ def induce(
     OTHERWISE → yes
     """
     options = Options(
-        prune=_flag(prune, "prune"),
+        prune=check.flag(prune, "prune"),
         grow_share=_share(grow_share),
         optimise=check.whole(optimise, "optimise", 0),
         variants=check.whole(variants, "variants", 1),
         tries=_N_TRIES if tries is None else check.whole(tries, "tries", 1),
-        min_margin=_at_least_zero(min_margin, "min_margin"),
-        min_weight=_at_least_zero(min_weight, "min_weight"),
+        min_margin=check.not_negative(min_margin, "min_margin"),
+        min_weight=check.not_negative(min_weight, "min_weight"),
         max_rules=_limit(max_rules, "max_rules", 0),
         max_conditions=_limit(max_conditions, "max_conditions", 1),
     )
-    if not isinstance(missing, str) or missing not in _MISSING:
-        raise ValueError(f'missing must be "fail", "extra" or "error", got {missing!r}')
+    check.one_of(missing, "missing", *_MISSING)
     draws = check.generator(rng)
     threads = parallel.n_threads_or_default(n_threads)
     tick = parallel.ticker(callback, "rules")
@@ -172,12 +171,6 @@ def induce(
 # ---- arguments --------------------------------------------------------------------------------------------------
 
 
-def _flag(given: Any, name: str) -> bool:
-    if not isinstance(given, (bool, np.bool_)):
-        raise TypeError(f"{name} must be True or False, got {given!r}")
-    return bool(given)
-
-
 def _limit(given: Any, name: str, least: int) -> int:
     return _NO_LIMIT if given is None else min(check.whole(given, name, least), _NO_LIMIT)
 
@@ -187,13 +180,6 @@ def _share(given: Any) -> float:
     if share >= 1:
         raise ValueError(f"grow_share must be less than 1, got {given!r}; prune=False grows on all rows")
     return share
-
-
-def _at_least_zero(given: Any, name: str) -> float:
-    number = check.real(given, name)
-    if number < 0:
-        raise ValueError(f"{name} must be at least 0, got {given!r}")
-    return number
 
 
 # ---- data -------------------------------------------------------------------------------------------------------

@@ -105,8 +105,7 @@ def simplify(
     OTHERWISE → no
     """
     require_rules(rs)
-    if not isinstance(method, str) or method not in _METHODS:
-        raise ValueError(f'method must be "validation" or "pessimistic", got {method!r}')
+    check.one_of(method, "method", *_METHODS)
     level = _confidence(confidence)
     threads, tick = parallel.n_threads_or_default(n_threads), parallel.ticker(callback, "simplify")
     if method == "pessimistic" and rs.classes is None:

@@ -126,9 +126,7 @@ def predict_proba(
         return additive_use.probabilities(rs, X, laplace, unseen, n_threads, callback)
     if require_rules(rs).classes is None:
         raise ValueError("shares are those of classes, and these are rules of a regression")
-    extra = check.real(laplace, "laplace")
-    if extra < 0:
-        raise ValueError(f"laplace must be at least 0, got {laplace!r}")
+    extra = check.not_negative(laplace, "laplace")
     table = np.array(
         [
             *(_shares(rule.shares, f"rule {i}") for i, rule in enumerate(rs.rules)),

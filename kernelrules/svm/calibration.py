@@ -72,14 +72,9 @@ def calibrate(
     """
     if require_model(model).classes is None:
         raise ValueError(f"probabilities are of classes, and the model is of kind {model.kind}")
-    if method not in ("platt", "isotonic"):
-        raise ValueError(f'method must be "platt" or "isotonic", got {method!r}')
+    check.one_of(method, "method", "platt", "isotonic")
     values = all_decisions(model, X, n_threads, callback)
-    found, numbers = check.labels(y, len(values))
-    unknown = [label for label in found if label not in model.classes]
-    if unknown:
-        raise ValueError(f"y holds {check.shown(unknown[0])}, which the model does not know")
-    codes = np.searchsorted(model.classes, found)[numbers]
+    codes = check.known_codes(y, len(values), model.classes)
     counts = np.bincount(codes, minlength=len(model.classes))
     if (counts == 0).any():
         raise ValueError(

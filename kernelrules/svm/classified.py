@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from kernelrules import check
-from kernelrules.kernels.values import resolve, take
+from kernelrules.kernels.values import reorder, resolve, take
 from kernelrules.results import SVMModel
 from kernelrules.svm.centre import at_origin, centred
-from kernelrules.svm.machines import Fitted, Split, build_model, reorder
+from kernelrules.svm.machines import Fitted, Split, build_model
 
 __all__ = ["Classified"]
 
@@ -45,10 +45,7 @@ class Classified:
         kept = np.flatnonzero(weight > 0)
         order = kept[np.argsort(codes[kept], kind="stable")]
         counts = np.bincount(codes[kept], minlength=len(classes))
-        if (counts == 0).any() and len(classes) > 1:
-            raise ValueError(f"all rows of class {check.shown(classes[np.argmin(counts)])} have sample_weight 0")
-        if len(classes) < 2:
-            raise ValueError(f"y holds one class only, {check.shown(classes[0])}; at least two are needed")
+        check.require_classes(classes, counts)
         factors = check.class_factors(class_weight, classes, counts)
         resolved = resolve(kernel, x if len(kept) == n else take(x, kept))
         ends = np.cumsum(counts)

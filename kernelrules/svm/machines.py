@@ -15,7 +15,7 @@ import numpy as np
 
 from kernelrules import check, kernels, parallel, sharing
 from kernelrules.core import blocks
-from kernelrules.kernels.values import take
+from kernelrules.kernels.values import reorder, take
 from kernelrules.results import Certificate, SVMModel
 from kernelrules.svm import dual
 from kernelrules.svm.hard import hard_margin
@@ -32,7 +32,6 @@ __all__ = [
     "fit_machines",
     "fit_on",
     "needs_few_rows",
-    "reorder",
     "shares_values",
 ]
 
@@ -77,16 +76,6 @@ class Task:
     weight: np.ndarray | None
     C: float
     nu: float | None
-
-
-def reorder(x: Any, order: np.ndarray, kernel: Any) -> Any:
-    """Points in another order, or some of them; of a kernel matrix rows and columns."""
-    chosen = take(x, order)
-    if not isinstance(kernel, kernels.Precomputed) or x.shape[0] != x.shape[1]:
-        return chosen
-    if isinstance(x, check.Csr):
-        return check.matrix(chosen.toscipy()[:, order])
-    return np.ascontiguousarray(chosen[:, order])
 
 
 def fit_machines(

@@ -90,8 +90,7 @@ def path(
     told = None if tick is None else parallel.ticker(tick.breathe, "svm")  # counted in Cs
     settings = Settings(tol, max_iter, cache_mb, n_threads, told, executor)
     costs = costs_of(Cs)
-    if multiclass not in ("ovo", "ovr"):
-        raise ValueError(f'multiclass must be "ovo" or "ovr", got {multiclass!r}')
+    check.one_of(multiclass, "multiclass", "ovo", "ovr")
     data = Classified.read(X, y, kernel, class_weight, sample_weight)
     splits = data.splits(multiclass)
     models: list[SVMModel | None] = [None] * len(costs)
@@ -181,9 +180,7 @@ def budget(
     True
     """
     settings = Settings(tol, max_iter, cache_mb, n_threads, parallel.ticker(callback, "svm"))
-    allowed = check.real(budget, "budget")
-    if allowed < 0:
-        raise ValueError(f"budget must be at least 0, got {budget!r}")
+    allowed = check.not_negative(budget, "budget")
     data = Classified.read(X, y, kernel, None, sample_weight)
     if len(data.classes) != 2:
         raise ValueError(f"y holds {len(data.classes)} classes; the budget is that of two")

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from kernelrules import check, kernels, parallel, selection, sharing
-from kernelrules.kernels.values import is_callable
+from kernelrules.kernels.values import is_callable, reorder
 from kernelrules.results import TuneResult
 from kernelrules.svm.classified import Classified
 from kernelrules.svm.fit import svc
-from kernelrules.svm.machines import Fitted, Split, Task, are_many_pairs, fit_machines, fit_on, reorder, shares_values
+from kernelrules.svm.machines import Fitted, Split, Task, are_many_pairs, fit_machines, fit_on, shares_values
 from kernelrules.svm.paths import costs_of
 from kernelrules.svm.settings import Settings
 from kernelrules.svm.use import labels_of
@@ -98,10 +98,8 @@ def tune(
     costs = costs_of(Cs)
     if not np.isfinite(costs).all():
         raise ValueError("Cs must be finite here")
-    if rule not in ("min", "1se"):
-        raise ValueError(f'rule must be "min" or "1se", got {rule!r}')
-    if multiclass not in ("ovo", "ovr"):
-        raise ValueError(f'multiclass must be "ovo" or "ovr", got {multiclass!r}')
+    selection.require_rule(rule)
+    check.one_of(multiclass, "multiclass", "ovo", "ovr")
     tried = _kernels(kernel, gammas)
     data = Classified.read(X, y, tried[0], class_weight, sample_weight)
     numbers = _folds_of(data, y, folds, rng)

@@ -225,8 +225,4 @@ def slacks(
 
 def signs_of(model: SVMModel, y: Any, n: int) -> np.ndarray:
     """-1 for classes[0], +1 for classes[1]; other labels are refused."""
-    classes, codes = check.labels(y, n)
-    unknown = [label for label in classes if label not in model.classes]
-    if unknown:
-        raise ValueError(f"y holds {check.shown(unknown[0])}, which the model does not know")
-    return np.where(classes[codes] == model.classes[1], 1.0, -1.0)
+    return np.where(check.known_codes(y, n, model.classes) == 1, 1.0, -1.0)

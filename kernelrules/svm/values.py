@@ -21,7 +21,7 @@ from kernelrules import check, kernels, parallel
 from kernelrules.core import blocks, rows
 from kernelrules.core.gram import distances_dense, exp_of_distances, gram_dense
 from kernelrules.core.gram_csr import gram_csr
-from kernelrules.kernels.matrix import refuse_overflow
+from kernelrules.kernels.matrix import refuse_overflow, require_square
 from kernelrules.kernels.values import ask, is_callable, plain, product, require_symmetric, symmetric_product, take
 from kernelrules.svm.narrow import entry_error
 
@@ -161,10 +161,8 @@ class KernelValues:
 
     def _require_kernel_matrix(self) -> None:
         x = self.x
-        if x.shape[0] != x.shape[1]:
-            raise ValueError(f"X must be square to be a kernel matrix of its points, got shape {x.shape}")
-        if isinstance(x, check.Csr):
-            self.x = x = x.toscipy().toarray()
+        require_square(x)
+        self.x = x = check.dense(x)
         require_symmetric(x, "X")
 
     def _find_rows(self, narrow: bool, few: bool = False) -> rows.KernelRows:
@@ -230,7 +228,7 @@ class KernelValues:
                 x, _ = check.fewer_columns(x, None)
                 x = x.astype(dtype)
                 return x, x.columns()
-            x = x.toscipy().toarray()
+            x = check.dense(x)
         if dtype == x.dtype:
             return x, None
         if isinstance(self.kernel, (kernels.RBF, kernels.Laplacian)):

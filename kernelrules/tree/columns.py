@@ -229,8 +229,7 @@ def read_again(tree: Tree, X: Any, unseen: str = "larger") -> np.ndarray:
 
 def read_with_missing(tree: Tree, X: Any, unseen: str = "larger", name: str = "X") -> tuple[np.ndarray, np.ndarray]:
     """What `read_again` returns, and which columns have missing values; errors call the data by `name`."""
-    if unseen not in ("larger", "error"):
-        raise ValueError(f'unseen must be "larger" or "error", got {unseen!r}')
+    check.one_of(unseen, "unseen", "larger", "error")
     source, names = _opened(X, name)
     _require_columns(tree, names, source.shape[1], name)
     plain = isinstance(source, np.ndarray) and source.dtype.kind in "fiub"
@@ -514,8 +513,7 @@ def fill_values(columns: Columns, how: str, rng: Any = None) -> np.ndarray:
     >>> fill_values(read([[1.0, "a"], [2.0, None], [None, "a"]]), "impute")
     array([1.5, 0. ])
     """
-    if how not in ("zero", "impute"):
-        raise ValueError(f'how must be "zero" or "impute", got {how!r}')
+    check.one_of(how, "how", "zero", "impute")
     values = columns.values
     fill = np.zeros(values.shape[1])
     if how == "zero":

@@ -23,7 +23,7 @@ from kernelrules.tree.columns import Columns, fill_values, filled, read
 from kernelrules.tree.general import grow_general
 from kernelrules.tree.leaves import linear_models, median_values
 from kernelrules.tree.problem import ENOUGH, Problem, Settings
-from kernelrules.tree.using import apply
+from kernelrules.tree.use import apply
 
 __all__ = ["grow"]
 
@@ -157,9 +157,9 @@ def grow(
     for name, given in (
         ("growth", growth), ("missing", missing), ("leaf", leaf), ("splits", splits), ("subsets", subsets)
     ):  # fmt: skip
-        _one_of(given, name, _CHOICES[name])
+        check.one_of(given, name, *_CHOICES[name])
     if not callable(criterion):
-        _one_of(criterion, "criterion", tuple(CRITERIA))
+        check.one_of(criterion, "criterion", *CRITERIA)
     missing = str(missing)
     draws = check.generator(rng)
     columns = read(X, categorical, missing)
@@ -175,7 +175,7 @@ def grow(
         min_split=_limit(min_split, "min_split", 2),
         min_leaf=_limit(min_leaf, "min_leaf", 1),
         min_share=_min_share(min_share),
-        min_gain=_min_gain(min_gain),
+        min_gain=check.not_negative(min_gain, "min_gain"),
         chi2=_level(chi2, problem),
         subsets=subsets,
         missing="error" if fill is not None else missing,
@@ -210,22 +210,9 @@ def grow(
 # ---- arguments --------------------------------------------------------------------------------------------------
 
 
-def _one_of(given: Any, name: str, allowed: tuple[str, ...]) -> None:
-    if not isinstance(given, str) or given not in allowed:
-        choices = ", ".join(f'"{choice}"' for choice in allowed)
-        raise ValueError(f"{name} must be one of {choices}, got {given!r}")
-
-
 def _limit(given: Any, name: str, least: int) -> int:
     """A whole number; beyond what rows can be numbered by, all are the same."""
     return min(check.whole(given, name, least), _NO_LIMIT // 4)
-
-
-def _min_gain(given: Any) -> float:
-    gain = check.real(given, "min_gain")
-    if gain < 0:
-        raise ValueError(f"min_gain must be at least 0, got {given!r}")
-    return gain
 
 
 def _min_share(given: Any) -> float:
@@ -270,7 +257,7 @@ def _n_features(given: Any, p: int) -> int | None:
     if given is None:
         return None
     if isinstance(given, str):
-        _one_of(given, "max_features", ("sqrt", "log2"))
+        check.one_of(given, "max_features", "sqrt", "log2")
         return max(1, int(np.sqrt(p) if given == "sqrt" else np.log2(p)))
     if isinstance(given, (float, np.floating)):
         share = check.positive(given, "max_features")
@@ -317,7 +304,8 @@ def _problem(
     else:
         classes, codes = check.labels(y, n)
         codes, targets, n_classes = codes.astype(np.int32), None, len(classes)
-        weights = _class_weights(class_weight, classes, codes, sample_weight, n)
+        plain = class_weight is None and sample_weight is None
+        weights = None if plain else check.class_weights(class_weight, sample_weight, classes, codes)
     if weights is not None:
         with np.errstate(over="ignore"):
             total = weights.sum()
@@ -331,14 +319,6 @@ def _problem(
     if weights is not None and (weights == 1).all():
         weights = None
     return Problem(values, columns.n_levels, codes, n_classes, targets, weights), classes
-
-
-def _class_weights(class_weight: Any, classes: Any, codes: Any, sample_weight: Any, n: int) -> np.ndarray | None:
-    if class_weight is None and sample_weight is None:
-        return None
-    weights = check.weights(sample_weight, n)
-    counts = np.bincount(codes, weights > 0, minlength=len(classes))
-    return weights * check.class_factors(class_weight, classes, np.maximum(counts, 1))[codes]
 
 
 def _targets(y: Any, n: int, criterion: str) -> np.ndarray:

@@ -182,9 +182,7 @@ def predict_proba(
     """
     if require_tree(tree).classes is None:
         raise ValueError(f"shares are those of classes, and the tree was grown by {tree.criterion}")
-    extra = check.real(laplace, "laplace")
-    if extra < 0:
-        raise ValueError(f"laplace must be at least 0, got {laplace!r}")
+    extra = check.not_negative(laplace, "laplace")
     shares = tree.value
     if extra > 0:
         weight = tree.weight[:, None]
