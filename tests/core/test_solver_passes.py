@@ -42,8 +42,8 @@ def steppers(draw):
 
 @given(steppers(), st.sampled_from([0, oracle.EARLY - 2, 10**6]))
 def test_steps_equal_the_twins(case, n_taken):
-    """Which pair is taken, how far it goes and the violation to the bit; the gradient but for fused multiply-adds. After
-    many steps they are longer."""
+    """Which pair is taken, how far it goes and the violation to the bit; the gradient but for fused multiply-adds.
+    After many steps they are longer."""
     dual, diagonal = case
     n_taken += len(dual.start) if n_taken else 0
     store = rows.whole_matrix(dual.K, diagonal, 1)
