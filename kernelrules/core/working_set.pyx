@@ -402,6 +402,7 @@ cdef void shrink(Dual *dual, const Store *store, Work *work, const real_t *examp
             (<real_t *> work.diagonal)[work.n_members] = (<const real_t *> store.diagonal)[i]
             work.n_members += 1
     work.local = make_local(dual, work)
+    work.local.n_steps = dual.n_steps           # a step is as long as it would be among all
     memset(work.present, 0, work.n_members)
     work.shrunk = True
 

@@ -40,15 +40,18 @@ def steppers(draw):
     return oracle.with_ties(dual, kinds), diagonal.astype(K.dtype)
 
 
-@given(steppers())
-def test_steps_equal_the_twins(case):
-    """Which pair is taken, how far it goes and the violation to the bit; the gradient but for fused multiply-adds."""
+@given(steppers(), st.sampled_from([0, oracle.EARLY - 2, 10**6]))
+def test_steps_equal_the_twins(case, n_taken):
+    """Which pair is taken, how far it goes and the violation to the bit; the gradient but for fused multiply-adds.
+    After many steps they are longer."""
     dual, diagonal = case
-    a, gradient = dual.start.copy(), dual.linear.copy()
+    n_taken += len(dual.start) if n_taken else 0
     store = rows.whole_matrix(dual.K, diagonal, 1)
-    solver = smo.Machine(dual.segments, dual.lower, dual.upper, a, gradient, dual.kink)
-    for n_steps in range(1, 5):
-        expected = oracle.take_step(dual, diagonal, a.copy(), gradient.copy())
+    state = n_taken, np.inf, 0
+    solver = smo.resumed(dual.segments, dual.lower, dual.upper, dual.start, dual.linear, dual.kink, state)
+    a, gradient = solver.a, solver.gradient
+    for n_steps in range(n_taken + 1, n_taken + 5):
+        expected = oracle.take_step(dual, diagonal, a.copy(), gradient.copy(), n_steps - 1)
         before = a.copy(), gradient.copy()
         smo.solve(store, [solver], 0.0, n_steps, 1)
         if expected is None:

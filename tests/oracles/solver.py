@@ -14,6 +14,7 @@ import numpy as np
 
 EXACT = np.longdouble
 NEVER = -1e300  # the mask of a variable that cannot move in a direction
+EARLY, RELAX = 500, 1.6  # steps beyond one a variable that are the best ones; how much longer later ones are
 NOISE = {np.dtype(np.float64): 1e-15, np.dtype(np.float32): 1e-7}  # curvature below which there is none, of k_ii
 
 
@@ -169,23 +170,25 @@ def noise_of(k_ii):
     return NOISE[np.dtype(type(k_ii))] * (size if size > 0 else 1.0)
 
 
-def move_pair(dual, a, gradient, i, j, curve):
-    """a_i up and a_j down by as much as is best, but not past a bound or a kink. The new a and the step."""
+def move_pair(dual, a, gradient, i, j, curve, n_taken=0):
+    """a_i up and a_j down by as much as is best, or by more after many steps, but not past a bound or a kink. The new a
+    and the step."""
+    relax = RELAX if n_taken >= len(a) + EARLY else 1.0
     up, low = dual.masks(a)
     crosses_i = dual.kink > 0 and a[i] < 0 < dual.upper[i]
     crosses_j = dual.kink > 0 and dual.lower[j] < 0 < a[j]
     top = 0.0 if crosses_i else dual.upper[i]
     bottom = 0.0 if crosses_j else dual.lower[j]
-    step = min((up[i] - gradient[i] + low[j] + gradient[j]) / curve, top - a[i], a[j] - bottom)
+    step = min(relax * (up[i] - gradient[i] + low[j] + gradient[j]) / curve, top - a[i], a[j] - bottom)
     moved = a.copy()
     moved[i] = top if step >= top - a[i] else a[i] + step
     moved[j] = bottom if step >= a[j] - bottom else a[j] - step
     return moved, step
 
 
-def take_step(dual, diagonal, a, gradient):
-    """The pair and step that second-order selection chooses from here, with a and the gradient after it; None where
-    there is no step to take."""
+def take_step(dual, diagonal, a, gradient, n_taken=0):
+    """The pair and step that second-order selection chooses from here, after so many, with a and the gradient after it;
+    None where there is no step to take."""
     up, low = dual.masks(a)
     best = None
     for g in np.unique(dual.groups):
@@ -207,7 +210,7 @@ def take_step(dual, diagonal, a, gradient):
     j = members[where]
     k_ii, k_jj, k_ij = (float(k) for k in (diagonal[point], diagonal[dual.points[j]], row_i[dual.points[j]]))
     curve = max(k_ii + k_jj - 2 * k_ij, noise_of(diagonal[point]))
-    moved, step = move_pair(dual, a, gradient, i, j, curve)
+    moved, step = move_pair(dual, a, gradient, i, j, curve, n_taken)
     row_j = dual.K[dual.points[j]]
     after, *_ = descend(row_i[dual.points], row_j[dual.points], step, up, low, gradient)
     return i, j, step, moved, after
