@@ -548,7 +548,7 @@ def test_callback_can_stop(kind):
 
 LONG = {
     "rbf": ("rng.normal(size=(9000, 30))", "kernels.RBF(0.05)", "{}"),
-    "linear": ("rng.normal(size=(9000, 30))", "kernels.Linear()", "{}"),
+    "linear": ("rng.normal(size=(3000, 1100))", "kernels.Linear()", "{}"),  # too wide for interior points
     "csr": ("sparse.random(9000, 300, 0.1, format='csr', rng=rng)", "kernels.RBF(0.1)", "{}"),
     "no cache": ("rng.normal(size=(9000, 300))", "kernels.Laplacian(0.01)", "{'cache_mb': 1.0}"),
     "tune": ("rng.normal(size=(4000, 30))", "kernels.RBF()", "'tune'"),

@@ -416,10 +416,6 @@ cdef class KernelRows:
         """Count rows that another process computed of the same kernel."""
         self.store.n_computed += n_rows
 
-    def set_threads(self, int n_threads):
-        """Use so many threads from now on."""
-        self.store.n_threads = n_threads
-
     def give_failure(self):
         """What a Python supplier raised, or None; forgotten once told."""
         failure, self.failure = self.failure, None

@@ -60,6 +60,10 @@ class Problem:
         runs = [[np.arange(s, s + n) for s, n, _, group in self.segments if group == g] for g in range(n_groups)]
         return [np.concatenate(run) for run in runs]
 
+    def objective(self, a: np.ndarray, gradient: np.ndarray) -> float:
+        """What is minimised, at variables with that gradient."""
+        return float((a * (gradient + self.linear)).sum() / 2 + self.kink * np.abs(a).sum())
+
     def beta(self, a: np.ndarray, n_points: int) -> np.ndarray:
         """The coefficient of every point."""
         return np.bincount(self.points(), weights=a, minlength=n_points)

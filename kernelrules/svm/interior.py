@@ -86,7 +86,7 @@ class Interior:
                 return False
             gradient = self.values.exact_product(problem.beta(a, self.values.n)[None, :])[0][problem.points()]
             gradient += problem.linear
-        if not _objective(problem, a, gradient) < _objective(problem, machine.a, machine.gradient):
+        if not problem.objective(a, gradient) < problem.objective(machine.a, machine.gradient):
             return False
         machine.a[...] = a
         machine.gradient[...] = gradient
@@ -114,11 +114,6 @@ class Interior:
             return None
         used = eigenvalues > largest * len(data) * 1e-16
         return vectors[:, used] * np.sqrt(eigenvalues[used])
-
-
-def _objective(problem: Problem, a: np.ndarray, gradient: np.ndarray) -> float:
-    """What the problem minimises."""
-    return float((a * (gradient + problem.linear)).sum() / 2 + problem.kink * np.abs(a).sum())
 
 
 def _solve(factor: np.ndarray, problem: Problem, n_threads: int, air: Any) -> np.ndarray | None:

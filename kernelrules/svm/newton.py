@@ -238,11 +238,6 @@ class FreeStep:
         machine.moved()
         return t * fall - t * t * curve / 2
 
-    def objective(self) -> float:
-        """What the machine minimises, at its variables."""
-        a, problem = self.machine.a, self.problem
-        return float((a * (self.machine.gradient + problem.linear)).sum() / 2 + problem.kink * np.abs(a).sum())
-
     def take(self, aim: float) -> float:
         """Move the machine, towards a violation of at most `aim`; how much that lowers the objective, 0 where no step
         can be had."""
@@ -267,7 +262,7 @@ class FreeStep:
 
     def improve(self, aim: float) -> None:
         """Take a step, and let SMO work until another pays."""
-        before = self.objective()
+        before = self.problem.objective(self.machine.a, self.machine.gradient)
         gain = self.take(aim)
         m, n = len(self.members), len(self.points)
         if gain <= (0.0 if self.last is None else self.last - before):
