@@ -89,6 +89,7 @@ MODULES = [
     "core.terms",
     "core.descent",
     "core.coordinate",
+    "core.stumps",
     "core.weak",
     "core.score",
     "cython_api",

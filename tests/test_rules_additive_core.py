@@ -6,9 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import additive as oracle
 
+from kernelrules.core import machine
 from kernelrules.core.coordinate import Solver
 from kernelrules.core.ranked import ranked_dense, ranked_sparse
-from kernelrules.core.weak import Room, Weak, best_stumps, level_sums, stump_rows, threshold
+from kernelrules.core.stumps import best_stumps, level_sums, stump_rows, threshold
+from kernelrules.core.weak import Room, Weak
 
 
 def lists_of(H):
@@ -41,7 +43,7 @@ def problems(draw, most=60):
     return C, y, w / w.sum(), logistic, negated, draw(st.sampled_from([0.3, 0.05, 0.01, 0.002]))
 
 
-@given(problems())
+@given(problems(most=200))
 @settings(max_examples=40)
 def test_solutions_are_as_good_as_the_oracle_s(problem):
     C, y, w, logistic, negated, lam = problem
@@ -66,6 +68,20 @@ def test_gap_bounds_the_distance_of_any_stop(problem, n_steps):
     primal, dual = solver.solve(lam, 0.0, n_steps)
     best = oracle.objective(C, y, w, *oracle.solve(C, y, w, lam, logistic), lam, logistic)
     assert primal - dual >= primal - best - 1e-12
+
+
+@given(problems(most=300), st.booleans())
+@settings(max_examples=40)
+def test_the_same_bits_at_every_level_of_instructions(problem, by_matrix):
+    C, y, w, logistic, negated, lam = problem
+    found = []
+    for level in range(machine.simd_best() + 1):
+        solver, _ = solver_of(C, y, w, logistic, negated)
+        solver.level = level
+        solver.small = 1024 if by_matrix else 0
+        found.append((*solver.solve(lam, 1e-9, 200), *solver.coefficients(), solver.scores(), solver.residuals()))
+    for other in found[1:]:
+        assert all(np.array_equal(a, b) for a, b in zip(found[0], other, strict=True))
 
 
 def test_many_columns_take_the_way_without_a_matrix():

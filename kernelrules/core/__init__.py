@@ -25,6 +25,6 @@ rules         ranked       columns as ranks                          induce     
               match        which rows pass tests (words.h)           rule_tree    a list as a tree, for walk
               simplify     tests dropped
 sums of rules coordinate   the L1 problem along λ                    descent      its working set
-              terms        its columns                               weak         rules for residuals
-              score        scores of rows
+              terms        its columns (masked.h)                    score        scores of rows
+              stumps       rules of one condition for residuals      weak         trees for them
 """

@@ -253,14 +253,19 @@ cdef class Solver(Descent):
 
     cdef void look(self, double lam) noexcept nogil:
         """Gradients of all columns that may exceed λ; the largest of them."""
-        cdef Py_ssize_t j
+        cdef Py_ssize_t j, k, n_some = 0
         self.largest = 0
         for j in range(self.n_terms):
             if (self.beta[j] == 0 and self.looked[j] >= 0 and self.terms[j].value == NULL
                     and fabs(self.gradient[j]) + (self.drift - self.looked[j]) < lam * (1 - SAME)):
                 continue
-            self.gradient[j], self.looked[j] = self.correlation(j, self.s), self.drift
-            self.largest = fmax(self.largest, fabs(self.gradient[j]))
+            self.working[n_some] = j
+            n_some += 1
+        self.correlations(self.working, n_some, self.s, self.sorted)
+        for k in range(n_some):
+            j = self.working[k]
+            self.gradient[j], self.looked[j] = self.sorted[k], self.drift
+            self.largest = fmax(self.largest, fabs(self.sorted[k]))
 
     cdef void choose(self, double lam) noexcept nogil:
         """The working set: all columns in use, and those that violate optimality most."""
@@ -295,11 +300,11 @@ cdef class Solver(Descent):
                 a = fabs(self.r[i])
                 self.v[i] *= fmax(a * (1 - a), LEAST_CURVATURE)
             total += self.v[i]
+        self.correlations(self.working, self.n_working, self.v, self.sorted)
         for k in range(self.n_working):
             j = self.working[k]
             term = &self.terms[j]
-            self.old[j] = self.beta[j]
-            self.slope[j] = self.correlation(j, self.v)
+            self.old[j], self.slope[j] = self.beta[j], self.sorted[k]
             self.curvature[j] = fabs(self.slope[j])
             if term.value != NULL:
                 a = 0
@@ -358,9 +363,9 @@ cdef class Solver(Descent):
         cdef double primal = 0, dual = 0, enough, least = 1e300, lowest = 1e300
         cdef Py_ssize_t steps, since = 0, idle = 0
         cdef bint going = True
-        self.refresh()
-        for steps in range(max_steps + 1):
-            with nogil:
+        with nogil:
+            self.refresh()
+            for steps in range(max_steps + 1):
                 self.work_done = 0
                 self.look(lam)
                 primal, dual = self.risk + lam * self.norm(), self.quick_dual(lam)
@@ -373,8 +378,10 @@ cdef class Solver(Descent):
                 self.choose(lam)
                 enough = INNER * (primal - dual)
                 going = self.step(lam, self.model(), enough * enough / (primal + 1e-300))
-            since += self.work_done + self.n
-            if air is not None and since > BUDGET:
-                since = 0
-                air()
+                since += self.work_done + self.n
+                if since > BUDGET:
+                    since = 0
+                    with gil:
+                        if air is not None:
+                            air()
         return primal, dual

@@ -4,15 +4,23 @@
 
 Small sets are solved by the matrix of their centred products, with steps straight to the minimum over the coefficients
 that are not 0; large ones by residuals, with the intercept as a scalar beside them: a step costs the rows of its list.
+The matrix has a column's products with v by rows, over which the lists and bits of others are summed.
 
 Invariant: one thread, sums in a fixed order: the bits depend on the data alone.
 """
 
 from libc.math cimport fabs, sqrt
-from libc.stdint cimport int32_t
+from libc.stdint cimport int32_t, uint64_t
 from libc.stdlib cimport free, malloc
+from libc.string cimport memset
 
 from kernelrules.core.terms cimport Term
+
+cdef extern from "masked.h" nogil:
+    void kr_masked_copy(int level, const uint64_t *bits, Py_ssize_t n, double times, const double *from_,
+                        double *to) noexcept
+    void kr_masked_move(const uint64_t *bits, Py_ssize_t n, double by, const double *from_, double *up,
+                        double *down) noexcept
 
 cdef enum:
     BUDGET = 50000000       # rows of lists gone through between two breaths
@@ -63,6 +71,8 @@ cdef class Descent(Terms):
             for k in range(self.n):
                 self.d[k] += change * term.value[k]
                 self.u[k] -= change * term.value[k] * self.v[k]
+        elif term.by_bits:
+            kr_masked_move(self.bits + term.start, self.n, change * term.sign, self.v, self.d, self.u)
         else:
             here = change * term.sign
             for k in range(term.size):
@@ -102,33 +112,59 @@ cdef class Descent(Terms):
             free(self.matrix)
             free(self.places)
             self.matrix = <double *> malloc((2 * m + 1) * m * sizeof(double))
-            self.places = <Py_ssize_t *> malloc(m * sizeof(Py_ssize_t))
+            self.places = <Py_ssize_t *> malloc(2 * m * sizeof(Py_ssize_t))
             self.matrix_room = m if self.matrix != NULL and self.places != NULL else 0
         return self.matrix_room > 0
 
-    cdef void make_matrix(self, double total) noexcept nogil:
-        """Centred products of the working set: columns with many rows are spread out, the others look them up."""
-        cdef Py_ssize_t m = self.n_working, a, b, i, j, k
-        cdef const Term *term
-        cdef const int32_t *rows
-        cdef double found
-        for a in range(m):
-            j = self.working[a]
-            term, rows = &self.terms[j], self.index + self.terms[j].start
+    cdef Py_ssize_t cost(self, Py_ssize_t j) noexcept nogil:
+        """What a sum over a column takes: of bits the same for all."""
+        return self.n if self.terms[j].by_bits or self.terms[j].value != NULL else self.terms[j].size
+
+    cdef void spread(self, Py_ssize_t j) noexcept nogil:
+        """v·c of a column, by rows; `dense` is 0 before."""
+        cdef const Term *term = &self.terms[j]
+        cdef const int32_t *rows = self.index + term.start
+        cdef Py_ssize_t i
+        if term.by_bits:
+            kr_masked_copy(self.level, self.bits + term.start, self.n, term.sign, self.v, self.dense)
+        elif term.value != NULL:
+            for i in range(self.n):
+                self.dense[i] = self.v[i] * term.value[i]
+        else:
             for i in range(term.size):
-                if term.value != NULL:
-                    self.dense[i] = self.v[i] * term.value[i]
-                else:
-                    self.dense[rows[i]] = self.v[rows[i]] * term.sign
+                self.dense[rows[i]] = self.v[rows[i]] * term.sign
+
+    cdef void unspread(self, Py_ssize_t j) noexcept nogil:
+        cdef const Term *term = &self.terms[j]
+        cdef Py_ssize_t i
+        if term.by_bits or term.value != NULL:
+            memset(self.dense, 0, self.n * sizeof(double))
+        else:
+            for i in range(term.size):
+                self.dense[self.index[term.start + i]] = 0
+
+    cdef void make_matrix(self, double total) noexcept nogil:
+        """Centred products of the working set: of two columns the dearer one is spread out, and the other summed."""
+        cdef Py_ssize_t m = self.n_working, a, b, i, j, k, n_others
+        cdef Py_ssize_t *others = self.places           # columns, and
+        cdef Py_ssize_t *lines = self.places + m        # where they stand in the working set
+        cdef double *sums = self.matrix + m * m
+        for a in range(m):
+            j, n_others = self.working[a], 0
+            self.matrix[a * m + a] = self.curvature[j] - self.slope[j] * self.slope[j] / total
             for b in range(m):
                 k = self.working[b]
-                if a == b:
-                    self.matrix[a * m + a] = self.curvature[j] - self.slope[j] * self.slope[j] / total
-                elif self.terms[k].size < term.size or (self.terms[k].size == term.size and b > a):
-                    found = self.correlation(k, self.dense) - self.slope[j] * self.slope[k] / total
-                    self.matrix[a * m + b] = self.matrix[b * m + a] = found
-            for i in range(term.size):
-                self.dense[i if term.value != NULL else rows[i]] = 0
+                if self.cost(k) < self.cost(j) or (self.cost(k) == self.cost(j) and b > a):
+                    others[n_others], lines[n_others] = k, b
+                    n_others += 1
+            if n_others == 0:
+                continue
+            self.spread(j)
+            self.correlations(others, n_others, self.dense, sums)
+            self.unspread(j)
+            for i in range(n_others):
+                b, k = lines[i], others[i]
+                self.matrix[a * m + b] = self.matrix[b * m + a] = sums[i] - self.slope[j] * self.slope[k] / total
 
     cdef bint slide(self, double *gradient, Py_ssize_t a) noexcept nogil:
         """Where column a is a sum of those before it: along that, until Σ|β| has lost a coefficient. False: nowhere."""
@@ -217,13 +253,13 @@ cdef class Descent(Terms):
         cdef bint polished = False
         cdef double *gradient = self.sorted
         cdef const double *line
-        cdef const int32_t *rows
         self.make_matrix(total)
         for i in range(self.n):
             shift += self.u[i]
         shift /= total
+        self.correlations(self.working, m, self.u, gradient)
         for a in range(m):
-            gradient[a] = self.correlation(self.working[a], self.u) - shift * self.slope[self.working[a]]
+            gradient[a] -= shift * self.slope[self.working[a]]
         for epoch in range(MOST_EPOCHS):
             gained = 0
             for a in range(m):
@@ -250,11 +286,5 @@ cdef class Descent(Terms):
             if change == 0:
                 continue
             shift -= change * self.slope[j] / total
-            if self.terms[j].value != NULL:
-                for i in range(self.n):
-                    self.d[i] += change * self.terms[j].value[i]
-            else:
-                rows, change = self.index + self.terms[j].start, change * self.terms[j].sign
-                for i in range(self.terms[j].size):
-                    self.d[rows[i]] += change
+            self.add_to(j, change, self.d)
         return shift

@@ -18,7 +18,8 @@ import numpy as np
 
 from kernelrules.core.coordinate import Solver
 from kernelrules.core.ranked import Ranked
-from kernelrules.core.weak import Room, Weak, best_stumps, level_sums, stump_rows, threshold
+from kernelrules.core.stumps import best_stumps, level_sums, stump_rows, threshold
+from kernelrules.core.weak import Room, Weak
 from kernelrules.results import Condition
 from kernelrules.results.rules import UNSEEN
 
