@@ -90,6 +90,7 @@ MODULES = [
     "core.descent",
     "core.coordinate",
     "core.stumps",
+    "core.draw",
     "core.weak",
     "core.score",
     "cython_api",

@@ -8,6 +8,7 @@ from oracles import additive as oracle
 
 from kernelrules.core import machine
 from kernelrules.core.coordinate import Solver
+from kernelrules.core.draw import draw
 from kernelrules.core.ranked import ranked_dense, ranked_sparse
 from kernelrules.core.stumps import best_stumps, level_sums, stump_rows, threshold
 from kernelrules.core.weak import Room, Weak
@@ -229,6 +230,33 @@ def test_trees_split_best_first(table, max_leaves, max_depth, min_rows):
             open_gain[i] = oracle.best_gain(X, n_levels, some, s, w, min_rows) if depth[i] < max_depth else 0.0
     if len(parent) // 2 + 1 < max_leaves:
         assert max(open_gain.values()) <= 1e-9
+
+
+@given(st.integers(1, 40), st.integers(0, 2**32 - 1), st.data())
+def test_rows_are_drawn_one_after_the_other(n, seed, data):
+    rng = np.random.default_rng(seed)
+    rows = np.flatnonzero(rng.random(n) < 0.7).astype(np.int32)
+    size = data.draw(st.integers(0, len(rows)))
+    uniform = rng.random(len(rows))
+    sample, others = draw(rows, size, uniform, n)
+    wanted, left = [], size
+    for k, row in enumerate(rows.tolist()):
+        if uniform[k] < left / (len(rows) - k):
+            wanted.append(row)
+            left -= 1
+    assert sample.tolist() == wanted
+    assert len(sample) == size
+    assert others.tolist() == sorted(set(range(n)) - set(wanted))
+
+
+def test_any_rows_are_as_likely_to_be_drawn():
+    rng, rows = np.random.default_rng(0), np.arange(1, 6, dtype=np.int32)
+    counts = {}
+    for _ in range(5000):
+        some = tuple(draw(rows, 2, rng.random(5), 7)[0].tolist())
+        counts[some] = counts.get(some, 0) + 1
+    assert len(counts) == 10
+    assert max(abs(count - 500) for count in counts.values()) < 100  # 4.7 standard deviations
 
 
 def test_columns_of_many_values_have_at_most_256_codes():

@@ -18,7 +18,6 @@ cdef class Descent(Terms):
     cdef double move(self, Py_ssize_t j, double lam, double total, double *shift) noexcept nogil
     cdef double descend(self, double lam, double total, double enough) noexcept nogil
     cdef bint has_matrix(self) noexcept nogil
-    cdef Py_ssize_t cost(self, Py_ssize_t j) noexcept nogil
     cdef void spread(self, Py_ssize_t j) noexcept nogil
     cdef void unspread(self, Py_ssize_t j) noexcept nogil
     cdef void make_matrix(self, double total) noexcept nogil

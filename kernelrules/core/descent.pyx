@@ -17,9 +17,9 @@ from libc.string cimport memset
 from kernelrules.core.terms cimport Term
 
 cdef extern from "masked.h" nogil:
-    void kr_masked_copy(int level, const uint64_t *bits, Py_ssize_t n, double times, const double *from_,
+    void kr_masked_copy(int level, const uint64_t *bits, Py_ssize_t n_words, double times, const double *from_,
                         double *to) noexcept
-    void kr_masked_move(const uint64_t *bits, Py_ssize_t n, double by, const double *from_, double *up,
+    void kr_masked_move(const uint64_t *bits, Py_ssize_t n_words, double by, const double *from_, double *up,
                         double *down) noexcept
 
 cdef enum:
@@ -72,7 +72,7 @@ cdef class Descent(Terms):
                 self.d[k] += change * term.value[k]
                 self.u[k] -= change * term.value[k] * self.v[k]
         elif term.by_bits:
-            kr_masked_move(self.bits + term.start, self.n, change * term.sign, self.v, self.d, self.u)
+            kr_masked_move(self.bits + term.start, self.n_words, change * term.sign, self.v, self.d, self.u)
         else:
             here = change * term.sign
             for k in range(term.size):
@@ -116,17 +116,13 @@ cdef class Descent(Terms):
             self.matrix_room = m if self.matrix != NULL and self.places != NULL else 0
         return self.matrix_room > 0
 
-    cdef Py_ssize_t cost(self, Py_ssize_t j) noexcept nogil:
-        """What a sum over a column takes: of bits the same for all."""
-        return self.n if self.terms[j].by_bits or self.terms[j].value != NULL else self.terms[j].size
-
     cdef void spread(self, Py_ssize_t j) noexcept nogil:
         """v·c of a column, by rows; `dense` is 0 before."""
         cdef const Term *term = &self.terms[j]
         cdef const int32_t *rows = self.index + term.start
         cdef Py_ssize_t i
         if term.by_bits:
-            kr_masked_copy(self.level, self.bits + term.start, self.n, term.sign, self.v, self.dense)
+            kr_masked_copy(self.level, self.bits + term.start, self.n_words, term.sign, self.v, self.dense)
         elif term.value != NULL:
             for i in range(self.n):
                 self.dense[i] = self.v[i] * term.value[i]
@@ -145,16 +141,16 @@ cdef class Descent(Terms):
 
     cdef void make_matrix(self, double total) noexcept nogil:
         """Centred products of the working set: of two columns the dearer one is spread out, and the other summed."""
-        cdef Py_ssize_t m = self.n_working, a, b, i, j, k, n_others
+        cdef Py_ssize_t m = self.n_working, a, b, i, j, k, n_others, cost
         cdef Py_ssize_t *others = self.places           # columns, and
         cdef Py_ssize_t *lines = self.places + m        # where they stand in the working set
         cdef double *sums = self.matrix + m * m
         for a in range(m):
-            j, n_others = self.working[a], 0
+            j, n_others, cost = self.working[a], 0, self.terms[self.working[a]].cost
             self.matrix[a * m + a] = self.curvature[j] - self.slope[j] * self.slope[j] / total
             for b in range(m):
                 k = self.working[b]
-                if self.cost(k) < self.cost(j) or (self.cost(k) == self.cost(j) and b > a):
+                if self.terms[k].cost < cost or (self.terms[k].cost == cost and b > a):
                     others[n_others], lines[n_others] = k, b
                     n_others += 1
             if n_others == 0:
@@ -175,9 +171,9 @@ cdef class Descent(Terms):
         cdef double slope = 0, length = 0, size = 1e300, here
         way[a] = 1
         for b in range(a - 1, -1, -1):
-            here = factor[a * m + b]
+            here = factor[b * m + a]
             for c in range(b + 1, a):
-                here += factor[c * m + b] * way[c]
+                here += factor[b * m + c] * way[c]
             way[b] = -here / factor[b * m + b] if factor[b * m + b] > 0 else 0
         for b in range(a + 1):
             slope += way[b] if self.beta[self.working[some[b]]] > 0 else -way[b]
@@ -201,40 +197,47 @@ cdef class Descent(Terms):
     cdef bint polish(self, double lam, double *gradient) noexcept nogil:
         """Straight to the minimum over the coefficients that are not 0, as far as none changes its sign.
 
-        Coordinate descent is slow where columns are much alike; a factor L Lᵀ of their part of the matrix is not. Where
+        Coordinate descent is slow where columns are much alike; a factor LLᵀ of their part of the matrix is not. Where
         a column is a sum of others, as nodes of trees are, a coefficient becomes 0 instead. True if one did: call anew.
         """
         cdef Py_ssize_t m = self.n_working, n_some = 0, a, b, c, stopped = -1
         cdef Py_ssize_t *some = self.places
         cdef double *factor = self.matrix + m * m
         cdef double *step = factor + m * m
-        cdef double total, size = 1
+        cdef double *line
+        cdef double total, times, size = 1
         for a in range(self.n_working):
             if self.beta[self.working[a]] != 0:
                 some[n_some] = a
                 n_some += 1
-        for a in range(n_some):
-            for b in range(a + 1):
-                total = self.matrix[some[a] * m + some[b]]
-                for c in range(b):
-                    total -= factor[a * m + c] * factor[b * m + c]
-                if b < a:
-                    factor[a * m + b] = total / factor[b * m + b] if factor[b * m + b] > 0 else 0
-                elif total > ALIKE * self.matrix[some[a] * m + some[a]]:
-                    factor[a * m + a] = sqrt(total)
-                elif self.slide(gradient, a):
-                    return True
-                else:
-                    factor[a * m + a] = 0       # it stays where it is
+        for a in range(n_some):                 # line a of Lᵀ, from those before
+            line = factor + a * m
+            for b in range(a, n_some):
+                line[b] = self.matrix[some[a] * m + some[b]]
+            for c in range(a):
+                times = factor[c * m + a]
+                for b in range(a, n_some):
+                    line[b] -= times * factor[c * m + b]
+            if line[a] > ALIKE * self.matrix[some[a] * m + some[a]]:
+                times = 1 / sqrt(line[a])
+            elif self.slide(gradient, a):
+                return True
+            else:
+                times = 0                       # it stays where it is
+            for b in range(a, n_some):
+                line[b] *= times
         for a in range(n_some):
             step[a] = gradient[some[a]] - (lam if self.beta[self.working[some[a]]] > 0 else -lam)
-            for c in range(a):
-                step[a] -= factor[a * m + c] * step[c]
-            step[a] = step[a] / factor[a * m + a] if factor[a * m + a] > 0 else 0
+        for a in range(n_some):
+            line = factor + a * m
+            step[a] = step[a] / line[a] if line[a] > 0 else 0
+            for b in range(a + 1, n_some):
+                step[b] -= line[b] * step[a]
         for a in range(n_some - 1, -1, -1):
+            line = factor + a * m
             for c in range(a + 1, n_some):
-                step[a] -= factor[c * m + a] * step[c]
-            step[a] = step[a] / factor[a * m + a] if factor[a * m + a] > 0 else 0
+                step[a] -= line[c] * step[c]
+            step[a] = step[a] / line[a] if line[a] > 0 else 0
         for a in range(n_some):
             total = self.beta[self.working[some[a]]]
             if (total + step[a] > 0) != (total > 0) and -total / step[a] < size:

@@ -1,7 +1,7 @@
 /* Sums over the rows whose bit is set, of up to four rules at once; compiled for two instruction-set levels like simd.h.
  * Included by terms.pyx and descent.pyx only.
  *
- * A sum has KR_MASKED_LANES parts, row i being added to part i mod KR_MASKED_LANES, and these are added in pairs: with
+ * Arrays have 64 numbers for every word; bits past the last row are 0. A sum has KR_MASKED_LANES parts, row i being added to part i mod KR_MASKED_LANES, and these are added in pairs: with
  * AVX-512 a mask takes eight rows at a time, and rows that are read once serve four rules.
  *
  * Invariant: the same bits on every level: each part is a sum in the order of rows.
@@ -21,29 +21,11 @@
 #define KR_MASKED_X86 1
 #endif
 
-/* Of the words first, first + 1, ... of one rule, with the parts so far. */
-static inline void kr_masked_rest(const uint64_t *bits, const double *x, ptrdiff_t n, ptrdiff_t first, double *parts)
-{
-    for (ptrdiff_t word = first; 64 * word < n; word++)
-        for (uint64_t left = bits[word]; left; left &= left - 1) {
-            int i = __builtin_ctzll(left);
-            parts[i % KR_MASKED_LANES] += x[64 * word + i];
-        }
-}
-
-static inline double kr_masked_total(double *parts)
-{
-    for (int half = KR_MASKED_LANES / 2; half; half /= 2)
-        for (int i = 0; i < half; i++)
-            parts[i] += parts[i + half];
-    return parts[0];
-}
-
 #ifdef KR_MASKED_X86
 #define KR_MASKED_V4 __attribute__((target("avx512f,avx512dq")))
 
 static inline __attribute__((always_inline)) KR_MASKED_V4 void kr_masked_words(
-    const int count, const uint64_t *const *bits, const double *x, ptrdiff_t n_words, double (*parts)[KR_MASKED_LANES])
+    const int count, const uint64_t *const *bits, const double *x, ptrdiff_t n_words, double *out)
 {
     __m512d low[KR_MASKED_TOGETHER], high[KR_MASKED_TOGETHER];
     for (int c = 0; c < count; c++)
@@ -60,19 +42,21 @@ static inline __attribute__((always_inline)) KR_MASKED_V4 void kr_masked_words(
             }
         }
     for (int c = 0; c < count; c++) {
-        _mm512_storeu_pd(parts[c], low[c]);
-        _mm512_storeu_pd(parts[c] + 8, high[c]);
+        const __m512d eight = _mm512_add_pd(low[c], high[c]);
+        const __m256d four = _mm256_add_pd(_mm512_castpd512_pd256(eight), _mm512_extractf64x4_pd(eight, 1));
+        const __m128d two = _mm_add_pd(_mm256_castpd256_pd128(four), _mm256_extractf128_pd(four, 1));
+        out[c] = _mm_cvtsd_f64(two) + _mm_cvtsd_f64(_mm_unpackhi_pd(two, two));
     }
 }
 
-static KR_MASKED_V4 void kr_masked_words_v4(int count, const uint64_t *const *bits, const double *x, ptrdiff_t n_words,
-                                            double (*parts)[KR_MASKED_LANES])
+static KR_MASKED_V4 void kr_masked_sums_v4(int count, const uint64_t *const *bits, const double *x, ptrdiff_t n_words,
+                                           double *out)
 {
     switch (count) {
-        case 1: kr_masked_words(1, bits, x, n_words, parts); return;
-        case 2: kr_masked_words(2, bits, x, n_words, parts); return;
-        case 3: kr_masked_words(3, bits, x, n_words, parts); return;
-        default: kr_masked_words(4, bits, x, n_words, parts); return;
+        case 1: kr_masked_words(1, bits, x, n_words, out); return;
+        case 2: kr_masked_words(2, bits, x, n_words, out); return;
+        case 3: kr_masked_words(3, bits, x, n_words, out); return;
+        default: kr_masked_words(4, bits, x, n_words, out); return;
     }
 }
 
@@ -97,67 +81,74 @@ static KR_MASKED_V4 void kr_masked_copy_v4(const uint64_t *bits, ptrdiff_t n_wor
 }
 #endif
 
+static inline double kr_masked_sum(const uint64_t *bits, const double *x, ptrdiff_t n_words)
+{
+    double parts[KR_MASKED_LANES] = {0};
+    for (ptrdiff_t word = 0; word < n_words; word++)
+        for (uint64_t left = bits[word]; left; left &= left - 1) {
+            int i = __builtin_ctzll(left);
+            parts[i % KR_MASKED_LANES] += x[64 * word + i];
+        }
+    for (int half = KR_MASKED_LANES / 2; half; half /= 2)
+        for (int i = 0; i < half; i++)
+            parts[i] += parts[i + half];
+    return parts[0];
+}
+
 /* Σ x over the rows of `count` rules, at most KR_MASKED_TOGETHER. */
-static inline void kr_masked_sums(int level, int count, const uint64_t *const *bits, const double *x, ptrdiff_t n,
+static inline void kr_masked_sums(int level, int count, const uint64_t *const *bits, const double *x, ptrdiff_t n_words,
                                   double *out)
 {
-    double parts[KR_MASKED_TOGETHER][KR_MASKED_LANES];
-    ptrdiff_t done = 0;
-    memset(parts, 0, sizeof parts);
 #ifdef KR_MASKED_X86
     if (level >= 2) {
-        done = n / 64;
-        kr_masked_words_v4(count, bits, x, done, parts);
+        kr_masked_sums_v4(count, bits, x, n_words, out);
+        return;
     }
 #endif
     (void)level;
-    for (int c = 0; c < count; c++) {
-        kr_masked_rest(bits[c], x, n, done, parts[c]);
-        out[c] = kr_masked_total(parts[c]);
-    }
+    for (int c = 0; c < count; c++)
+        out[c] = kr_masked_sum(bits[c], x, n_words);
 }
 
 /* to += by, where the bit is set. */
-static inline void kr_masked_add(int level, const uint64_t *bits, ptrdiff_t n, double by, double *to)
+static inline void kr_masked_add(int level, const uint64_t *bits, ptrdiff_t n_words, double by, double *to)
 {
-    ptrdiff_t word = 0;
 #ifdef KR_MASKED_X86
     if (level >= 2) {
-        word = n / 64;
-        kr_masked_add_v4(bits, word, by, to);
+        kr_masked_add_v4(bits, n_words, by, to);
+        return;
     }
 #endif
     (void)level;
-    for (; 64 * word < n; word++)
+    for (ptrdiff_t word = 0; word < n_words; word++)
         for (uint64_t left = bits[word]; left; left &= left - 1)
             to[64 * word + __builtin_ctzll(left)] += by;
 }
 
 /* to = times · from where the bit is set, and 0 elsewhere. */
-static inline void kr_masked_copy(int level, const uint64_t *bits, ptrdiff_t n, double times, const double *from,
+static inline void kr_masked_copy(int level, const uint64_t *bits, ptrdiff_t n_words, double times, const double *from,
                                   double *to)
 {
-    ptrdiff_t word = 0;
 #ifdef KR_MASKED_X86
     if (level >= 2) {
-        word = n / 64;
-        kr_masked_copy_v4(bits, word, times, from, to);
+        kr_masked_copy_v4(bits, n_words, times, from, to);
+        return;
     }
 #endif
     (void)level;
-    memset(to + 64 * word, 0, (size_t)(n - 64 * word) * sizeof(double));
-    for (; 64 * word < n; word++)
+    memset(to, 0, (size_t)n_words * 64 * sizeof(double));
+    for (ptrdiff_t word = 0; word < n_words; word++)
         for (uint64_t left = bits[word]; left; left &= left - 1) {
-            int i = __builtin_ctzll(left);
-            to[64 * word + i] = times * from[64 * word + i];
+            ptrdiff_t i = 64 * word + __builtin_ctzll(left);
+            to[i] = times * from[i];
         }
 }
 
 /* down -= by · from and up += by, where the bit is set. */
-static inline void kr_masked_move(const uint64_t *bits, ptrdiff_t n, double by, const double *from, double *up,
+static inline void kr_masked_move(const uint64_t *bits, ptrdiff_t n_words, double by, const double *from, double *up,
                                   double *down)
 {
-    for (ptrdiff_t word = 0; 64 * word < n; word++)
+    for (ptrdiff_t word = 0; word < n_words; word++)
         for (uint64_t left = bits[word]; left; left &= left - 1) {
             ptrdiff_t i = 64 * word + __builtin_ctzll(left);
             up[i] += by;

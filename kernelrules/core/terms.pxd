@@ -5,6 +5,7 @@ from libc.stdint cimport int32_t, uint64_t
 
 cdef struct Term:
     Py_ssize_t start, size      # its rows in the index; or where its bits begin, and how many are set
+    Py_ssize_t cost             # what a sum over it takes
     bint by_bits
     double sign                 # c = sign on these rows, 0 on the others
     double *value               # or c itself, for all rows; NULL for rules

@@ -23,9 +23,9 @@ from kernelrules.core.status import raise_for_status
 cdef extern from "masked.h" nogil:
     enum:
         KR_MASKED_TOGETHER
-    void kr_masked_sums(int level, int count, const uint64_t *const *bits, const double *x, Py_ssize_t n,
+    void kr_masked_sums(int level, int count, const uint64_t *const *bits, const double *x, Py_ssize_t n_words,
                         double *out) noexcept
-    void kr_masked_add(int level, const uint64_t *bits, Py_ssize_t n, double by, double *to) noexcept
+    void kr_masked_add(int level, const uint64_t *bits, Py_ssize_t n_words, double by, double *to) noexcept
 
 cdef enum:
     MANY = 8                # a list with more than one row in so many is kept as bits
@@ -208,6 +208,7 @@ cdef class Terms:
         cdef Term term
         term.value, term.size, term.sign = NULL, self.n - size if flip else size, -1.0 if flip != negated else 1.0
         term.by_bits = term.size > self.n // MANY
+        term.cost = self.n if term.by_bits else term.size
         term.start = self.n_bits if term.by_bits else self.n_index
         self.make_room(1, 0 if term.by_bits else term.size, self.n_words if term.by_bits else 0)
         if term.by_bits:
@@ -230,7 +231,7 @@ cdef class Terms:
         """Add a column that is no rule."""
         cdef Term term
         self.make_room(1, 0, 0)
-        term.start, term.size, term.sign, term.by_bits = 0, self.n, 1.0, False
+        term.start, term.size, term.cost, term.sign, term.by_bits = 0, self.n, self.n, 1.0, False
         term.value = <double *> malloc(self.n * sizeof(double))
         if term.value == NULL:
             raise_for_status(NO_MEMORY)
@@ -266,7 +267,7 @@ cdef class Terms:
         cdef int n_bits = 0
         for k in range(m + 1):
             if n_bits == KR_MASKED_TOGETHER or k == m and n_bits:
-                kr_masked_sums(self.level, n_bits, bits, x, self.n, sums)
+                kr_masked_sums(self.level, n_bits, bits, x, self.n_words, sums)
                 for i in range(n_bits):
                     out[places[i]] = self.terms[some[places[i]]].sign * sums[i]
                 n_bits = 0
@@ -288,7 +289,7 @@ cdef class Terms:
         cdef const int32_t *rows = self.index + term.start
         cdef Py_ssize_t i
         if term.by_bits:
-            kr_masked_add(self.level, self.bits + term.start, self.n, by * term.sign, to)
+            kr_masked_add(self.level, self.bits + term.start, self.n_words, by * term.sign, to)
         elif term.value != NULL:
             for i in range(self.n):
                 to[i] += by * term.value[i]
