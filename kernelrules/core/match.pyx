@@ -39,7 +39,7 @@ cdef enum:
     FEW_USED = 6        # of so many columns one that is tested: rows are turned as they are
     TASKS = 8           # that a thread takes at a time
     CHUNK = 256         # words that are combined at a time
-    MOST_FETCHED = 1024 # bytes of a row, of longer ones most would come for nothing
+    MOST_FETCHED = 1024     # bytes of a row, of longer ones most would come for nothing
     FEW_ROWS = 6        # of a group, that are taken one by one
     RULES = 256         # that are counted between two looks at signals
 

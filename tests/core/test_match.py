@@ -91,7 +91,6 @@ def test_first_rules_of_groups(case, n_groups, seed):
         here = start[cuts[g] : cuts[g + 1] + 1] if g >= 0 else [0]
         found = plain_answer(tests, here, ids, row) if g >= 0 else 0
         expected.append(1000 if g < 0 else 77 if found == len(here) - 1 else 10 * (cuts[g] + found))
-    # entries outside any group come first: their numbers are those of the rules
     arrays = cuts.astype(np.int64), 10 * np.arange(n_rules + 1), start, np.append(ids, 0)
     for x, n_threads in ((rows, 1), (rows.astype(np.float32), 3), (np.asfortranarray(rows), 2), (rows[::-1][::-1], 1)):
         out = np.where(group < 0, 1000, -1 - group)
