@@ -38,7 +38,8 @@ DIRECTIVES = {
     "embedsignature": True,
     "freethreading_compatible": True,
 }
-COMPILE_ARGS = ["-O3", "-g0", "-fno-math-errno", "-fno-trapping-math", "-fopenmp-simd"]
+# Vectors are passed to functions that are always inlined only: what GCC says of their ABI does not matter.
+COMPILE_ARGS = ["-O3", "-g0", "-fno-math-errno", "-fno-trapping-math", "-fopenmp-simd", "-Wno-psabi"]
 SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"] if SANITIZE else []
 if SANITIZE:  # the later of two flags counts: slower code that the sanitizers can see through, with line numbers
     COMPILE_ARGS += [*SANITIZERS, "-O1", "-g1", "-fno-omit-frame-pointer"]
@@ -89,6 +90,8 @@ MODULES = [
     "core.terms",
     "core.descent",
     "core.coordinate",
+    "core.stumps",
+    "core.draw",
     "core.weak",
     "core.score",
     "cython_api",

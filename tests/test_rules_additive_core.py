@@ -6,9 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import additive as oracle
 
+from kernelrules.core import machine
 from kernelrules.core.coordinate import Solver
+from kernelrules.core.draw import draw
 from kernelrules.core.ranked import ranked_dense, ranked_sparse
-from kernelrules.core.weak import Room, Weak, best_stumps, level_sums, stump_rows, threshold
+from kernelrules.core.stumps import best_stumps, level_sums, stump_rows, threshold
+from kernelrules.core.weak import Room, Weak
 
 
 def lists_of(H):
@@ -41,7 +44,7 @@ def problems(draw, most=60):
     return C, y, w / w.sum(), logistic, negated, draw(st.sampled_from([0.3, 0.05, 0.01, 0.002]))
 
 
-@given(problems())
+@given(problems(most=200))
 @settings(max_examples=40)
 def test_solutions_are_as_good_as_the_oracle_s(problem):
     C, y, w, logistic, negated, lam = problem
@@ -66,6 +69,20 @@ def test_gap_bounds_the_distance_of_any_stop(problem, n_steps):
     primal, dual = solver.solve(lam, 0.0, n_steps)
     best = oracle.objective(C, y, w, *oracle.solve(C, y, w, lam, logistic), lam, logistic)
     assert primal - dual >= primal - best - 1e-12
+
+
+@given(problems(most=300), st.booleans())
+@settings(max_examples=40)
+def test_the_same_bits_at_every_level_of_instructions(problem, by_matrix):
+    C, y, w, logistic, negated, lam = problem
+    found = []
+    for level in range(machine.simd_best() + 1):
+        solver, _ = solver_of(C, y, w, logistic, negated)
+        solver.level = level
+        solver.small = 1024 if by_matrix else 0
+        found.append((*solver.solve(lam, 1e-9, 200), *solver.coefficients(), solver.scores(), solver.residuals()))
+    for other in found[1:]:
+        assert all(np.array_equal(a, b) for a, b in zip(found[0], other, strict=True))
 
 
 def test_many_columns_take_the_way_without_a_matrix():
@@ -213,6 +230,33 @@ def test_trees_split_best_first(table, max_leaves, max_depth, min_rows):
             open_gain[i] = oracle.best_gain(X, n_levels, some, s, w, min_rows) if depth[i] < max_depth else 0.0
     if len(parent) // 2 + 1 < max_leaves:
         assert max(open_gain.values()) <= 1e-9
+
+
+@given(st.integers(1, 40), st.integers(0, 2**32 - 1), st.data())
+def test_rows_are_drawn_one_after_the_other(n, seed, data):
+    rng = np.random.default_rng(seed)
+    rows = np.flatnonzero(rng.random(n) < 0.7).astype(np.int32)
+    size = data.draw(st.integers(0, len(rows)))
+    uniform = rng.random(len(rows))
+    sample, others = draw(rows, size, uniform, n)
+    wanted, left = [], size
+    for k, row in enumerate(rows.tolist()):
+        if uniform[k] < left / (len(rows) - k):
+            wanted.append(row)
+            left -= 1
+    assert sample.tolist() == wanted
+    assert len(sample) == size
+    assert others.tolist() == sorted(set(range(n)) - set(wanted))
+
+
+def test_any_rows_are_as_likely_to_be_drawn():
+    rng, rows = np.random.default_rng(0), np.arange(1, 6, dtype=np.int32)
+    counts = {}
+    for _ in range(5000):
+        some = tuple(draw(rows, 2, rng.random(5), 7)[0].tolist())
+        counts[some] = counts.get(some, 0) + 1
+    assert len(counts) == 10
+    assert max(abs(count - 500) for count in counts.values()) < 100  # 4.7 standard deviations
 
 
 def test_columns_of_many_values_have_at_most_256_codes():

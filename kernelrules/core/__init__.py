@@ -24,7 +24,8 @@ rules         ranked       columns as ranks                          induce     
               cover        rows as bits (bits.h)                     length       description lengths
               match        which rows pass tests (words.h)           rule_tree    a list as a tree, for walk
               simplify     tests dropped
-sums of rules coordinate   the L1 problem along λ                    descent      its working set
-              terms        its columns                               weak         rules for residuals
-              score        scores of rows
+sums of rules coordinate   the L1 problem along λ (logistic.h)       descent      its working set
+              terms        its columns (masked.h)                    score        scores of rows
+              stumps       rules of one condition for residuals      weak         trees for them
+              draw         rows at random
 """

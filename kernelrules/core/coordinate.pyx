@@ -12,10 +12,10 @@ only if its last gradient, and how far the residuals have moved since, allow it 
 Invariant: one thread, sums in a fixed order: the bits depend on the data alone.
 """
 
-from libc.math cimport exp, fabs, fmax, fmin, log, log1p
+from libc.math cimport fabs, fmax, fmin, log
 from libc.stdint cimport uint64_t
 from libc.stdlib cimport calloc, free, qsort
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 
 from kernelrules.core.descent cimport Descent
 from kernelrules.core.status cimport NO_MEMORY
@@ -24,6 +24,18 @@ from kernelrules.core.terms cimport Term
 import numpy as np
 
 from kernelrules.core.status import raise_for_status
+
+cdef extern from "logistic.h" nogil:
+    enum:
+        KR_LANES
+    void kr_logistic(int level, Py_ssize_t n_blocks, double even, const double *f, const double *y, const double *w,
+                     double *r, double *out) noexcept
+    void kr_point(int level, Py_ssize_t n_blocks, const double *y, const double *w, const double *r, double up,
+                  double down, double *s, double *before, double *out) noexcept
+    double kr_model(int level, Py_ssize_t n_blocks, const double *w, const double *r, double least, double *u,
+                    double *v) noexcept
+    double kr_entropy(int level, Py_ssize_t n_blocks, const double *y, const double *w, const double *s,
+                      double scale) noexcept
 
 cdef enum:
     SQUARED = 0
@@ -34,7 +46,6 @@ cdef enum:
     PATIENCE = 6            # steps without a smaller gap or objective: rounding is all that is left
 
 cdef double LEAST_CURVATURE = 1e-6      # of the logistic loss, where it is almost flat
-cdef double MANY = 1e300                # products of factors up to 2 are not larger than twice this
 cdef double INNER = 1e-5                # coordinate descent stops where gains are this share of the gap, squared
 cdef double QUICK = 30                  # times the tolerance: closer than this, the gap is computed as it is
 cdef double SAME = 1e-14                # relative size of what is rounding
@@ -43,11 +54,6 @@ cdef double SAME = 1e-14                # relative size of what is rounding
 cdef int ascending(const void *a, const void *b) noexcept nogil:
     cdef double x = (<const double *> a)[0], y = (<const double *> b)[0]
     return (x > y) - (x < y)
-
-
-cdef inline double entropy(double q) noexcept nogil:
-    """-q log q - (1 - q) log(1 - q)."""
-    return (-q * log(q) if q > 0 else 0) - ((1 - q) * log1p(-q) if q < 1 else 0)
 
 
 cdef class Solver(Descent):
@@ -65,9 +71,9 @@ cdef class Solver(Descent):
         Random numbers: two rules with the same sum of these have the same rows. 0 for rows of weight 0.
     """
 
-    cdef Py_ssize_t n_active
+    cdef Py_ssize_t n_active, n_blocks
     cdef int loss
-    cdef bint even                      # whether all weights that are not 0 are the same
+    cdef double even                    # all weights that are not 0, where they are the same; otherwise 0
     cdef bint current                   # whether r, s and risk are those of f
     cdef double intercept, start, drift, risk
     cdef double entropies               # at most the dual objective of the logistic loss, before scaling
@@ -81,23 +87,24 @@ cdef class Solver(Descent):
     cdef double *s_before
 
     def __cinit__(self, const double[::1] y, const double[::1] weights, bint logistic, const uint64_t[::1] keys):
-        cdef Py_ssize_t n = y.shape[0], i
+        cdef Py_ssize_t n = y.shape[0], i, m = 64 * self.n_words    # bits and blocks then end with them
         cdef double share = 0, heaviest = 0
-        self.loss = LOGISTIC if logistic else SQUARED
-        self.memory = <double *> calloc(11 * n, sizeof(double))
+        self.loss, self.n_blocks = LOGISTIC if logistic else SQUARED, m // KR_LANES
+        self.memory = <double *> calloc(11 * m, sizeof(double))
         if self.memory == NULL:
             raise_for_status(NO_MEMORY)
-        self.w, self.y, self.f = self.memory, self.memory + n, self.memory + 2 * n
-        self.base, self.r, self.s = self.memory + 3 * n, self.memory + 4 * n, self.memory + 5 * n
-        self.s_before, self.u = self.memory + 6 * n, self.memory + 7 * n
-        self.v, self.d, self.dense = self.memory + 8 * n, self.memory + 9 * n, self.memory + 10 * n
+        self.w, self.y, self.f = self.memory, self.memory + m, self.memory + 2 * m
+        self.base, self.r, self.s = self.memory + 3 * m, self.memory + 4 * m, self.memory + 5 * m
+        self.s_before, self.u = self.memory + 6 * m, self.memory + 7 * m
+        self.v, self.d, self.dense = self.memory + 8 * m, self.memory + 9 * m, self.memory + 10 * m
         for i in range(n):
             self.w[i], self.y[i] = weights[i], y[i]
             heaviest = fmax(heaviest, weights[i])
             share += weights[i] * y[i]
-        self.start, self.even = share, True
+        self.start, self.even = share, heaviest
         for i in range(n):
-            self.even = self.even and (weights[i] == 0 or weights[i] == heaviest)
+            if weights[i] != 0 and weights[i] != heaviest:
+                self.even = 0
         if logistic:
             if not 0 < share < 1:
                 raise ValueError("the logistic loss needs rows of both classes")
@@ -175,57 +182,25 @@ cdef class Solver(Descent):
         residuals of one are made smaller, which keeps them between y - 1 and y.
         """
         cdef Py_ssize_t i
-        cdef double heaviest = 0
-        cdef double risk = 0, rise = 0, fall = 0, along = 0, factors = 1, p, e, up, down
+        cdef double sums[4]
+        cdef double risk = 0, up = 1, down = 1
         if self.loss == SQUARED:
             for i in range(self.n):
                 self.r[i] = self.y[i] - self.f[i]
-                self.s[i] = self.w[i] * self.r[i]
-                risk += self.s[i] * self.r[i]
+                risk += self.w[i] * self.r[i] * self.r[i]
             self.risk = risk / 2
         else:
-            for i in range(self.n):
-                if self.w[i] == 0:
-                    self.r[i] = self.s[i] = 0
-                    continue
-                e = exp(-fabs(self.f[i]))
-                p = 1 / (1 + e) if self.f[i] > 0 else e / (1 + e)
-                self.r[i] = self.y[i] - p
-                if self.y[i] > 0.5 and self.f[i] > 0:
-                    self.r[i] = e / (1 + e)             # 1 - p, without cancellation
-                risk += self.w[i] * (fmax(self.f[i], 0) - self.y[i] * self.f[i])
-                along += self.w[i] * self.r[i] * self.f[i]
-                if self.even:                           # one logarithm for many rows
-                    factors *= 1 + e
-                    heaviest = self.w[i]
-                    if factors > MANY:
-                        risk += heaviest * log(factors)
-                        factors = 1
-                else:
-                    risk += self.w[i] * log1p(e)
-                if self.y[i] > 0.5:
-                    rise += self.w[i] * self.r[i]
-                else:
-                    fall -= self.w[i] * self.r[i]
-            risk += heaviest * log(factors)
-            up, down = fmin(1, fall / rise) if rise > 0 else 0, fmin(1, rise / fall) if fall > 0 else 0
-            for i in range(self.n):
-                self.s[i] = self.w[i] * self.r[i] * (up if self.y[i] > 0.5 else down)
-            self.risk, self.entropies = risk, fmin(up, down) * (risk + along)
-        rise = fall = 0
-        for i in range(self.n):
-            e = self.s[i] - self.s_before[i]
-            self.s_before[i] = self.s[i]
-            if e > 0:
-                rise += e
-            else:
-                fall -= e
-        self.drift += fmax(rise, fall)          # no sum over a list has changed by more
+            kr_logistic(self.level, self.n_blocks, self.even, self.f, self.y, self.w, self.r, sums)
+            up = fmin(1, sums[3] / sums[2]) if sums[2] > 0 else 0
+            down = fmin(1, sums[2] / sums[3]) if sums[3] > 0 else 0
+            self.risk, self.entropies = sums[0], fmin(up, down) * (sums[0] + sums[1])
+        kr_point(self.level, self.n_blocks, self.y, self.w, self.r, up, down, self.s, self.s_before, sums)
+        self.drift += fmax(sums[0], sums[1])    # no sum over a list has changed by more
         self.current = True
 
     cdef double dual(self, double lam, double largest) noexcept nogil:
         """The dual objective at the dual point, scaled so that |gradients| <= λ."""
-        cdef double most = 1 if largest <= lam else lam / largest, scale = most, along = 0, square = 0, total = 0
+        cdef double most = 1 if largest <= lam else lam / largest, scale = most, along = 0, square = 0
         cdef Py_ssize_t i
         if self.loss == SQUARED:
             for i in range(self.n):
@@ -235,10 +210,7 @@ cdef class Solver(Descent):
                 most = lam / largest if largest > 0 else 1e300
                 scale = fmax(-most, fmin(along / square, most))
             return scale * along - scale * scale * square / 2
-        for i in range(self.n):
-            if self.w[i] > 0:
-                total += self.w[i] * entropy(fmin(fmax(self.y[i] - scale * self.s[i] / self.w[i], 0), 1))
-        return total
+        return kr_entropy(self.level, self.n_blocks, self.y, self.w, self.s, scale)
 
     cdef double quick_dual(self, double lam) noexcept nogil:
         """A lower bound of the dual objective: of the logistic loss without logarithms.
@@ -253,14 +225,19 @@ cdef class Solver(Descent):
 
     cdef void look(self, double lam) noexcept nogil:
         """Gradients of all columns that may exceed λ; the largest of them."""
-        cdef Py_ssize_t j
+        cdef Py_ssize_t j, k, n_some = 0
         self.largest = 0
         for j in range(self.n_terms):
             if (self.beta[j] == 0 and self.looked[j] >= 0 and self.terms[j].value == NULL
                     and fabs(self.gradient[j]) + (self.drift - self.looked[j]) < lam * (1 - SAME)):
                 continue
-            self.gradient[j], self.looked[j] = self.correlation(j, self.s), self.drift
-            self.largest = fmax(self.largest, fabs(self.gradient[j]))
+            self.working[n_some] = j
+            n_some += 1
+        self.correlations(self.working, n_some, self.s, self.sorted)
+        for k in range(n_some):
+            j = self.working[k]
+            self.gradient[j], self.looked[j] = self.sorted[k], self.drift
+            self.largest = fmax(self.largest, fabs(self.sorted[k]))
 
     cdef void choose(self, double lam) noexcept nogil:
         """The working set: all columns in use, and those that violate optimality most."""
@@ -289,17 +266,18 @@ cdef class Solver(Descent):
         cdef Py_ssize_t i, k, j
         cdef const Term *term
         cdef double total = 0, a
-        for i in range(self.n):
-            self.d[i], self.u[i], self.v[i] = 0, self.w[i] * self.r[i], self.w[i]
-            if self.loss == LOGISTIC:
-                a = fabs(self.r[i])
-                self.v[i] *= fmax(a * (1 - a), LEAST_CURVATURE)
-            total += self.v[i]
+        memset(self.d, 0, self.n * sizeof(double))
+        if self.loss == LOGISTIC:
+            total = kr_model(self.level, self.n_blocks, self.w, self.r, LEAST_CURVATURE, self.u, self.v)
+        else:
+            for i in range(self.n):
+                self.u[i], self.v[i] = self.w[i] * self.r[i], self.w[i]
+                total += self.v[i]
+        self.correlations(self.working, self.n_working, self.v, self.sorted)
         for k in range(self.n_working):
             j = self.working[k]
             term = &self.terms[j]
-            self.old[j] = self.beta[j]
-            self.slope[j] = self.correlation(j, self.v)
+            self.old[j], self.slope[j] = self.beta[j], self.sorted[k]
             self.curvature[j] = fabs(self.slope[j])
             if term.value != NULL:
                 a = 0
@@ -358,9 +336,9 @@ cdef class Solver(Descent):
         cdef double primal = 0, dual = 0, enough, least = 1e300, lowest = 1e300
         cdef Py_ssize_t steps, since = 0, idle = 0
         cdef bint going = True
-        self.refresh()
-        for steps in range(max_steps + 1):
-            with nogil:
+        with nogil:
+            self.refresh()
+            for steps in range(max_steps + 1):
                 self.work_done = 0
                 self.look(lam)
                 primal, dual = self.risk + lam * self.norm(), self.quick_dual(lam)
@@ -373,8 +351,10 @@ cdef class Solver(Descent):
                 self.choose(lam)
                 enough = INNER * (primal - dual)
                 going = self.step(lam, self.model(), enough * enough / (primal + 1e-300))
-            since += self.work_done + self.n
-            if air is not None and since > BUDGET:
-                since = 0
-                air()
+                since += self.work_done + self.n
+                if since > BUDGET:
+                    since = 0
+                    with gil:
+                        if air is not None:
+                            air()
         return primal, dual

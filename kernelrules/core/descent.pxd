@@ -18,6 +18,8 @@ cdef class Descent(Terms):
     cdef double move(self, Py_ssize_t j, double lam, double total, double *shift) noexcept nogil
     cdef double descend(self, double lam, double total, double enough) noexcept nogil
     cdef bint has_matrix(self) noexcept nogil
+    cdef void spread(self, Py_ssize_t j) noexcept nogil
+    cdef void unspread(self, Py_ssize_t j) noexcept nogil
     cdef void make_matrix(self, double total) noexcept nogil
     cdef bint slide(self, double *gradient, Py_ssize_t a) noexcept nogil
     cdef bint polish(self, double lam, double *gradient) noexcept nogil

@@ -4,15 +4,23 @@
 
 Small sets are solved by the matrix of their centred products, with steps straight to the minimum over the coefficients
 that are not 0; large ones by residuals, with the intercept as a scalar beside them: a step costs the rows of its list.
+The matrix has a column's products with v by rows, over which the lists and bits of others are summed.
 
 Invariant: one thread, sums in a fixed order: the bits depend on the data alone.
 """
 
 from libc.math cimport fabs, sqrt
-from libc.stdint cimport int32_t
+from libc.stdint cimport int32_t, uint64_t
 from libc.stdlib cimport free, malloc
+from libc.string cimport memset
 
 from kernelrules.core.terms cimport Term
+
+cdef extern from "masked.h" nogil:
+    void kr_masked_copy(int level, const uint64_t *bits, Py_ssize_t n_words, double times, const double *from_,
+                        double *to) noexcept
+    void kr_masked_move(const uint64_t *bits, Py_ssize_t n_words, double by, const double *from_, double *up,
+                        double *down) noexcept
 
 cdef enum:
     BUDGET = 50000000       # rows of lists gone through between two breaths
@@ -63,6 +71,8 @@ cdef class Descent(Terms):
             for k in range(self.n):
                 self.d[k] += change * term.value[k]
                 self.u[k] -= change * term.value[k] * self.v[k]
+        elif term.by_bits:
+            kr_masked_move(self.bits + term.start, self.n_words, change * term.sign, self.v, self.d, self.u)
         else:
             here = change * term.sign
             for k in range(term.size):
@@ -102,33 +112,55 @@ cdef class Descent(Terms):
             free(self.matrix)
             free(self.places)
             self.matrix = <double *> malloc((2 * m + 1) * m * sizeof(double))
-            self.places = <Py_ssize_t *> malloc(m * sizeof(Py_ssize_t))
+            self.places = <Py_ssize_t *> malloc(2 * m * sizeof(Py_ssize_t))
             self.matrix_room = m if self.matrix != NULL and self.places != NULL else 0
         return self.matrix_room > 0
 
-    cdef void make_matrix(self, double total) noexcept nogil:
-        """Centred products of the working set: columns with many rows are spread out, the others look them up."""
-        cdef Py_ssize_t m = self.n_working, a, b, i, j, k
-        cdef const Term *term
-        cdef const int32_t *rows
-        cdef double found
-        for a in range(m):
-            j = self.working[a]
-            term, rows = &self.terms[j], self.index + self.terms[j].start
+    cdef void spread(self, Py_ssize_t j) noexcept nogil:
+        """v·c of a column, by rows; `dense` is 0 before."""
+        cdef const Term *term = &self.terms[j]
+        cdef const int32_t *rows = self.index + term.start
+        cdef Py_ssize_t i
+        if term.by_bits:
+            kr_masked_copy(self.level, self.bits + term.start, self.n_words, term.sign, self.v, self.dense)
+        elif term.value != NULL:
+            for i in range(self.n):
+                self.dense[i] = self.v[i] * term.value[i]
+        else:
             for i in range(term.size):
-                if term.value != NULL:
-                    self.dense[i] = self.v[i] * term.value[i]
-                else:
-                    self.dense[rows[i]] = self.v[rows[i]] * term.sign
+                self.dense[rows[i]] = self.v[rows[i]] * term.sign
+
+    cdef void unspread(self, Py_ssize_t j) noexcept nogil:
+        cdef const Term *term = &self.terms[j]
+        cdef Py_ssize_t i
+        if term.by_bits or term.value != NULL:
+            memset(self.dense, 0, self.n * sizeof(double))
+        else:
+            for i in range(term.size):
+                self.dense[self.index[term.start + i]] = 0
+
+    cdef void make_matrix(self, double total) noexcept nogil:
+        """Centred products of the working set: of two columns the dearer one is spread out, and the other summed."""
+        cdef Py_ssize_t m = self.n_working, a, b, i, j, k, n_others, cost
+        cdef Py_ssize_t *others = self.places           # columns, and
+        cdef Py_ssize_t *lines = self.places + m        # where they stand in the working set
+        cdef double *sums = self.matrix + m * m
+        for a in range(m):
+            j, n_others, cost = self.working[a], 0, self.terms[self.working[a]].cost
+            self.matrix[a * m + a] = self.curvature[j] - self.slope[j] * self.slope[j] / total
             for b in range(m):
                 k = self.working[b]
-                if a == b:
-                    self.matrix[a * m + a] = self.curvature[j] - self.slope[j] * self.slope[j] / total
-                elif self.terms[k].size < term.size or (self.terms[k].size == term.size and b > a):
-                    found = self.correlation(k, self.dense) - self.slope[j] * self.slope[k] / total
-                    self.matrix[a * m + b] = self.matrix[b * m + a] = found
-            for i in range(term.size):
-                self.dense[i if term.value != NULL else rows[i]] = 0
+                if self.terms[k].cost < cost or (self.terms[k].cost == cost and b > a):
+                    others[n_others], lines[n_others] = k, b
+                    n_others += 1
+            if n_others == 0:
+                continue
+            self.spread(j)
+            self.correlations(others, n_others, self.dense, sums)
+            self.unspread(j)
+            for i in range(n_others):
+                b, k = lines[i], others[i]
+                self.matrix[a * m + b] = self.matrix[b * m + a] = sums[i] - self.slope[j] * self.slope[k] / total
 
     cdef bint slide(self, double *gradient, Py_ssize_t a) noexcept nogil:
         """Where column a is a sum of those before it: along that, until Σ|β| has lost a coefficient. False: nowhere."""
@@ -139,9 +171,9 @@ cdef class Descent(Terms):
         cdef double slope = 0, length = 0, size = 1e300, here
         way[a] = 1
         for b in range(a - 1, -1, -1):
-            here = factor[a * m + b]
+            here = factor[b * m + a]
             for c in range(b + 1, a):
-                here += factor[c * m + b] * way[c]
+                here += factor[b * m + c] * way[c]
             way[b] = -here / factor[b * m + b] if factor[b * m + b] > 0 else 0
         for b in range(a + 1):
             slope += way[b] if self.beta[self.working[some[b]]] > 0 else -way[b]
@@ -165,40 +197,47 @@ cdef class Descent(Terms):
     cdef bint polish(self, double lam, double *gradient) noexcept nogil:
         """Straight to the minimum over the coefficients that are not 0, as far as none changes its sign.
 
-        Coordinate descent is slow where columns are much alike; a factor L Lᵀ of their part of the matrix is not. Where
+        Coordinate descent is slow where columns are much alike; a factor LLᵀ of their part of the matrix is not. Where
         a column is a sum of others, as nodes of trees are, a coefficient becomes 0 instead. True if one did: call anew.
         """
         cdef Py_ssize_t m = self.n_working, n_some = 0, a, b, c, stopped = -1
         cdef Py_ssize_t *some = self.places
         cdef double *factor = self.matrix + m * m
         cdef double *step = factor + m * m
-        cdef double total, size = 1
+        cdef double *line
+        cdef double total, times, size = 1
         for a in range(self.n_working):
             if self.beta[self.working[a]] != 0:
                 some[n_some] = a
                 n_some += 1
-        for a in range(n_some):
-            for b in range(a + 1):
-                total = self.matrix[some[a] * m + some[b]]
-                for c in range(b):
-                    total -= factor[a * m + c] * factor[b * m + c]
-                if b < a:
-                    factor[a * m + b] = total / factor[b * m + b] if factor[b * m + b] > 0 else 0
-                elif total > ALIKE * self.matrix[some[a] * m + some[a]]:
-                    factor[a * m + a] = sqrt(total)
-                elif self.slide(gradient, a):
-                    return True
-                else:
-                    factor[a * m + a] = 0       # it stays where it is
+        for a in range(n_some):                 # line a of Lᵀ, from those before
+            line = factor + a * m
+            for b in range(a, n_some):
+                line[b] = self.matrix[some[a] * m + some[b]]
+            for c in range(a):
+                times = factor[c * m + a]
+                for b in range(a, n_some):
+                    line[b] -= times * factor[c * m + b]
+            if line[a] > ALIKE * self.matrix[some[a] * m + some[a]]:
+                times = 1 / sqrt(line[a])
+            elif self.slide(gradient, a):
+                return True
+            else:
+                times = 0                       # it stays where it is
+            for b in range(a, n_some):
+                line[b] *= times
         for a in range(n_some):
             step[a] = gradient[some[a]] - (lam if self.beta[self.working[some[a]]] > 0 else -lam)
-            for c in range(a):
-                step[a] -= factor[a * m + c] * step[c]
-            step[a] = step[a] / factor[a * m + a] if factor[a * m + a] > 0 else 0
+        for a in range(n_some):
+            line = factor + a * m
+            step[a] = step[a] / line[a] if line[a] > 0 else 0
+            for b in range(a + 1, n_some):
+                step[b] -= line[b] * step[a]
         for a in range(n_some - 1, -1, -1):
+            line = factor + a * m
             for c in range(a + 1, n_some):
-                step[a] -= factor[c * m + a] * step[c]
-            step[a] = step[a] / factor[a * m + a] if factor[a * m + a] > 0 else 0
+                step[a] -= line[c] * step[c]
+            step[a] = step[a] / line[a] if line[a] > 0 else 0
         for a in range(n_some):
             total = self.beta[self.working[some[a]]]
             if (total + step[a] > 0) != (total > 0) and -total / step[a] < size:
@@ -217,13 +256,13 @@ cdef class Descent(Terms):
         cdef bint polished = False
         cdef double *gradient = self.sorted
         cdef const double *line
-        cdef const int32_t *rows
         self.make_matrix(total)
         for i in range(self.n):
             shift += self.u[i]
         shift /= total
+        self.correlations(self.working, m, self.u, gradient)
         for a in range(m):
-            gradient[a] = self.correlation(self.working[a], self.u) - shift * self.slope[self.working[a]]
+            gradient[a] -= shift * self.slope[self.working[a]]
         for epoch in range(MOST_EPOCHS):
             gained = 0
             for a in range(m):
@@ -250,11 +289,5 @@ cdef class Descent(Terms):
             if change == 0:
                 continue
             shift -= change * self.slope[j] / total
-            if self.terms[j].value != NULL:
-                for i in range(self.n):
-                    self.d[i] += change * self.terms[j].value[i]
-            else:
-                rows, change = self.index + self.terms[j].start, change * self.terms[j].sign
-                for i in range(self.terms[j].size):
-                    self.d[rows[i]] += change
+            self.add_to(j, change, self.d)
         return shift

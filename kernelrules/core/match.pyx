@@ -22,6 +22,9 @@ cdef extern from "Python.h":
     int PyErr_CheckSignals() except -1
 
 cdef extern from "fetch.h" nogil:
+    enum:
+        KR_LINE
+    void kr_fetch(const char *address) noexcept
     void kr_fetch_rows(const char *rows, Py_ssize_t n_rows, Py_ssize_t row_step) noexcept
 
 cdef extern from "words.h" nogil:
@@ -36,6 +39,8 @@ cdef enum:
     FEW_USED = 6        # of so many columns one that is tested: rows are turned as they are
     TASKS = 8           # that a thread takes at a time
     CHUNK = 256         # words that are combined at a time
+    MOST_FETCHED = 1024     # bytes of a row, of longer ones most would come for nothing
+    FEW_ROWS = 6        # of a group, that are taken one by one
     RULES = 256         # that are counted between two looks at signals
 
 
@@ -89,49 +94,30 @@ cdef inline double entry(const char *data, Py_ssize_t i, Py_ssize_t row_step, Py
 # ---- rows one by one --------------------------------------------------------------------------------------------
 
 
-def first_rules(Tests tests, const int64_t[::1] group_start, const int64_t[::1] rule, const int64_t[::1] test_start,
-                const int64_t[::1] ids, Py_ssize_t otherwise, const real_t[:, :] x, int64_t[::1] out, int n_threads,
-                tick=None):
-    """Where out[i] is -1 - g, make it the first rule of group g that holds for row i, or `otherwise`.
-
-    Group g has the entries group_start[g] to group_start[g + 1] - 1; entry e is rule[e] with the tests
-    ids[test_start[e]] to ids[test_start[e + 1] - 1].
-    """
-    cdef Py_ssize_t n = x.shape[0], first = 0, last, step = 1024 * n_threads, i
-    cdef Py_ssize_t row_step = x.strides[0], column_step = x.strides[1]
-    cdef const char *data
-    cdef const real_t *example
-    if out.shape[0] != n or x.shape[1] != tests.n_columns:
-        raise ValueError("the shapes of the rows, the tests and the answers do not agree")
-    if n == 0:
-        return
-    data, example = <const char *> &x[0, 0], &x[0, 0]
-    while first < n:
-        last = min(first + step, n)
-        started = perf_counter()
-        for i in prange(first, last, num_threads=n_threads, schedule="dynamic", chunksize=256, nogil=True):
-            if out[i] < 0:
-                out[i] = first_rule(tests.tests, &group_start[0], &rule[0], &test_start[0], &ids[0], -1 - out[i],
-                                    otherwise, data, i, row_step, column_step, example)
-        first, step = last, better_step(step, perf_counter() - started)
-        PyErr_CheckSignals()
-        if tick is not None:
-            tick(first, n)
+cdef struct Groups:         # borrowed: lists of rules, one for each group of rows
+    const Test *tests
+    const int64_t *group_start
+    const int64_t *rule
+    const int64_t *test_start
+    const int64_t *ids
+    int64_t otherwise
+    const char *data
+    Py_ssize_t row_step, column_step
+    Py_ssize_t fetched                  # bytes of a row, fetched before its turn
+    int level
 
 
-cdef int64_t first_rule(const Test *tests, const int64_t *group_start, const int64_t *rule, const int64_t *test_start,
-                        const int64_t *ids, Py_ssize_t group, Py_ssize_t otherwise, const char *data, Py_ssize_t i,
-                        Py_ssize_t row_step, Py_ssize_t column_step, const real_t *example) noexcept nogil:
+cdef int64_t first_rule(const Groups *lists, Py_ssize_t group, Py_ssize_t i, const real_t *example) noexcept nogil:
     cdef Py_ssize_t e, k
     cdef const Test *test
-    for e in range(group_start[group], group_start[group + 1]):
-        for k in range(test_start[e], test_start[e + 1]):
-            test = &tests[ids[k]]
-            if not passes(test, entry(data, i, row_step, column_step, test.column, example)):
+    for e in range(lists.group_start[group], lists.group_start[group + 1]):
+        for k in range(lists.test_start[e], lists.test_start[e + 1]):
+            test = &lists.tests[lists.ids[k]]
+            if not passes(test, entry(lists.data, i, lists.row_step, lists.column_step, test.column, example)):
                 break
         else:
-            return rule[e]
-    return otherwise
+            return lists.rule[e]
+    return lists.otherwise
 
 
 # ---- rows as bits -----------------------------------------------------------------------------------------------
@@ -163,6 +149,11 @@ cdef void gather(const Source *rows, Py_ssize_t first, real_t *values) noexcept 
             values[j * STRIDE + i] = <real_t> NAN
 
 
+cdef inline uint64_t rows_of_word(Py_ssize_t word, Py_ssize_t n) noexcept nogil:
+    """Bits of the rows that there are, of n, in this word."""
+    return ~<uint64_t> 0 if n - word * WORD >= WORD else (<uint64_t> 1 << (n - word * WORD)) - 1
+
+
 cdef uint64_t word_of(const Test *test, const real_t *values, int level) noexcept nogil:
     """Which of 64 values pass."""
     cdef uint64_t word = 0
@@ -175,6 +166,137 @@ cdef uint64_t word_of(const Test *test, const real_t *values, int level) noexcep
     for i in range(WORD):
         word |= <uint64_t> passes(test, values[i]) << i
     return word
+
+
+# ---- groups of rows, a list each ----------------------------------------------------------------------------------
+
+
+cdef struct Desk:           # of a thread: what is marked with the number of the task at hand has been made for it
+    double *values          # by column, STRIDE apart, of either type
+    uint64_t *words         # by test
+    int64_t *column_mark
+    int64_t *test_mark
+
+
+cdef uint64_t group_word(const Groups *lists, const Desk *desk, const int64_t *rows, Py_ssize_t n_rows, int64_t mark,
+                         int64_t t, const real_t *example) noexcept nogil:
+    """Which of up to 64 rows pass test t: found when it is first asked for, as are the values of its column."""
+    cdef int64_t j = lists.tests[t].column
+    cdef real_t *values = <real_t *> desk.values + j * STRIDE
+    cdef Py_ssize_t i
+    if desk.test_mark[t] != mark:
+        desk.test_mark[t] = mark
+        if desk.column_mark[j] != mark:
+            desk.column_mark[j] = mark
+            for i in range(n_rows):
+                values[i] = (<const real_t *> (lists.data + rows[i] * lists.row_step + j * lists.column_step))[0]
+        desk.words[t] = word_of(&lists.tests[t], <const real_t *> values, lists.level)
+    return desk.words[t]
+
+
+cdef void first_of_group(const Groups *lists, const Desk *desk, Py_ssize_t group, const int64_t *rows,
+                         Py_ssize_t n_rows, Py_ssize_t n_later, int64_t mark, int64_t *out,
+                         const real_t *example) noexcept nogil:
+    """The answers of up to 64 rows of a group: together, unless they are few. Those that come next are fetched."""
+    cdef uint64_t waiting = rows_of_word(0, n_rows), held
+    cdef Py_ssize_t e, k, i
+    for i in range(n_rows, n_rows + min(<Py_ssize_t> WORD, n_later)):
+        k = 0
+        while k < lists.fetched:
+            kr_fetch(lists.data + rows[i] * lists.row_step + k)
+            k += KR_LINE
+    if n_rows < FEW_ROWS:
+        for i in range(n_rows):
+            out[rows[i]] = first_rule(lists, group, rows[i], example)
+        return
+    for e in range(lists.group_start[group], lists.group_start[group + 1]):
+        held = waiting
+        for k in range(lists.test_start[e], lists.test_start[e + 1]):
+            held &= group_word(lists, desk, rows, n_rows, mark, lists.ids[k], example)
+            if held == 0:
+                break
+        waiting &= ~held
+        while held:
+            out[rows[kr_lowest(held)]] = lists.rule[e]
+            held &= held - 1
+        if waiting == 0:
+            return
+    while waiting:
+        out[rows[kr_lowest(waiting)]] = lists.otherwise
+        waiting &= waiting - 1
+
+
+cdef int64_t[::1] numbers(Py_ssize_t n):
+    return memoryview(bytearray((n + 1) * sizeof(int64_t))).cast("q")
+
+
+def first_rules(Tests tests, const int64_t[::1] group_start, const int64_t[::1] rule, const int64_t[::1] test_start,
+                const int64_t[::1] ids, Py_ssize_t otherwise, const real_t[:, :] x, int64_t[::1] out, int n_threads,
+                tick=None):
+    """Where out[i] is -1 - g, make it the first rule of group g that holds for row i, or `otherwise`.
+
+    Group g has the entries group_start[g] to group_start[g + 1] - 1; entry e is rule[e] with the tests
+    ids[test_start[e]] to ids[test_start[e + 1] - 1]. Rows are sorted by group, and those of a group taken 64 at a time.
+    """
+    cdef Py_ssize_t n = x.shape[0], n_groups = group_start.shape[0] - 1, first = 0, last, step = 16 * n_threads, i, g
+    cdef Py_ssize_t n_tasks = 0, n_sorted, size
+    cdef int64_t[::1] place, order, task_group, task_first
+    cdef Groups lists
+    cdef char *memory
+    cdef Desk *desks
+    if out.shape[0] != n or x.shape[1] != tests.n_columns:
+        raise ValueError("the shapes of the rows, the tests and the answers do not agree")
+    if n == 0:
+        return
+    place, order = numbers(n_groups + 1), numbers(n)
+    for i in range(n):
+        if out[i] < 0:
+            place[-out[i]] += 1                 # of group g, at g + 1
+    for g in range(n_groups):
+        n_tasks += (place[g + 1] + WORD - 1) // WORD
+        place[g + 1] += place[g]
+    task_group, task_first, n_sorted = numbers(n_tasks), numbers(n_tasks), place[n_groups]
+    n_tasks = 0
+    for g in range(n_groups):
+        for i in range(place[g], place[g + 1], WORD):
+            task_group[n_tasks], task_first[n_tasks] = g, i
+            n_tasks += 1
+    for i in range(n):
+        if out[i] < 0:
+            order[place[-1 - out[i]]] = i
+            place[-1 - out[i]] += 1             # now the end of group g
+    lists.tests, lists.group_start, lists.rule, lists.ids = tests.tests, &group_start[0], &rule[0], &ids[0]
+    lists.test_start, lists.otherwise, lists.data = &test_start[0], otherwise, <const char *> &x[0, 0]
+    lists.row_step, lists.column_step, lists.level = x.strides[0], x.strides[1], simd_level()
+    lists.fetched = tests.n_columns * sizeof(real_t) if x.strides[1] == sizeof(real_t) else 0
+    lists.fetched = lists.fetched if lists.fetched <= MOST_FETCHED else 0
+    size = tests.n_columns * (STRIDE + 1) + 2 * tests.n
+    desks, memory = <Desk *> malloc(n_threads * sizeof(Desk)), <char *> calloc(n_threads * size + 1, sizeof(double))
+    try:
+        if desks == NULL or memory == NULL:
+            raise MemoryError("working memory could not be allocated")
+        for i in range(n_threads):
+            desks[i].values = <double *> memory + i * size
+            desks[i].column_mark = <int64_t *> (desks[i].values + tests.n_columns * STRIDE)
+            desks[i].test_mark = desks[i].column_mark + tests.n_columns
+            desks[i].words = <uint64_t *> (desks[i].test_mark + tests.n)
+        while first < n_tasks:
+            last = min(first + step, n_tasks)
+            started = perf_counter()
+            for i in prange(first, last, num_threads=n_threads, schedule="dynamic", chunksize=4, nogil=True):
+                size = min(<Py_ssize_t> WORD, place[task_group[i]] - task_first[i])
+                first_of_group(&lists, desks + threadid(), task_group[i], &order[task_first[i]], size,
+                               n_sorted - task_first[i] - size, i + 1, &out[0], &x[0, 0])
+            first, step = last, better_step(step, perf_counter() - started)
+            PyErr_CheckSignals()
+            if tick is not None:
+                tick(n if first == n_tasks else task_first[first], n)
+    finally:
+        free(desks)
+        free(memory)
+
+
+# ---- one list for all rows ----------------------------------------------------------------------------------------
 
 
 cdef class Used:
@@ -215,11 +337,6 @@ cdef void fill_word(const Test *tests, const int64_t *chosen, Py_ssize_t n_chose
     cdef Py_ssize_t e
     for e in range(n_chosen):
         masks[chosen[e] * n_words] = word_of(&tests[chosen[e]], values + place[e] * STRIDE, level) & known
-
-
-cdef inline uint64_t rows_of_word(Py_ssize_t word, Py_ssize_t n) noexcept nogil:
-    """Bits of the rows that there are, of n, in this word."""
-    return ~<uint64_t> 0 if n - word * WORD >= WORD else (<uint64_t> 1 << (n - word * WORD)) - 1
 
 
 def fill_masks(Tests tests, const int64_t[::1] chosen, const real_t[:, :] x, uint64_t[:, ::1] masks, int n_threads,

@@ -1,17 +1,15 @@
-"""Weak learners: rules whose rows have the residuals' largest sums.
+"""A weak learner of rules with several conditions: a small tree, every node of which but the root is a rule.
 
-    best_stumps    for every column the test x ≤ t, or x in a set of levels, with the largest |Σ s| of its rows
-    Weak.grow      a small tree by squared error, best split first; every node but the root is a rule
-
-Both read columns as ranks (ranked.pyx). A stump costs the entries of its column once. Trees read codes of at most
-MOST_BINS stretches of ranks with equal shares of the rows, sum residuals by code, and get the larger child's sums as a
-difference. Rows that are not in the sample follow the splits, and decide nothing.
+Trees are grown by squared error, best split first. They read codes of at most MOST_BINS stretches of ranks (ranked.pyx)
+with equal shares of the rows, sum residuals by code, and get the larger child's sums as a difference. Columns that have
+the same code in most rows are read by rows, as the list of the other codes, and that code's sum is what these leave of
+the node's. Rows that are not in the sample follow the splits, and decide nothing; nodes that will not be split are not
+summed up.
 
 Invariant: one thread, sums in the order of rows: the bits depend on the data alone.
 """
 
-from libc.math cimport INFINITY, fabs
-from libc.stdint cimport int32_t, int64_t, uint16_t
+from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t
 from libc.stdlib cimport calloc, free, malloc, qsort
 from libc.string cimport memcpy, memset
 
@@ -22,147 +20,15 @@ import numpy as np
 
 from kernelrules.core.status import raise_for_status
 
+cdef extern from "Python.h":
+    ctypedef struct PyObject
+
 cdef enum:
     MOST_BINS = 256
     TOGETHER = 4            # columns that are summed up side by side
     BUDGET = 50000000       # entries between two breaths
 
-
-def threshold(Ranked ranked, Py_ssize_t column, Py_ssize_t rank):
-    """Halfway between the numbers of this rank and the next; infinite above the highest."""
-    cdef const Columns *columns = &ranked.columns
-    cdef double low, high, half
-    if rank + 1 >= columns.n_ranks[column]:
-        return INFINITY
-    low, high = columns.value[column][rank], columns.value[column][rank + 1]
-    half = low / 2 + high / 2
-    return half if low <= half < high else low
-
-
-# ---- stumps --------------------------------------------------------------------------------------------------------
-
-
-cdef void scan_numbers(const Columns *columns, Py_ssize_t j, const double *s, double total, double *best, int64_t *cut,
-                       int64_t *with_missing) noexcept nogil:
-    """The rank that x may have at most, and whether a missing value counts as well."""
-    cdef Py_ssize_t start = columns.start[j], known = columns.known[j], usual = columns.usual[j], k, rank, before = -1
-    cdef double listed = 0, absent = 0, below = 0
-    cdef bint passed = False, some_missing = columns.size[j] > known
-    for k in range(known, columns.size[j]):
-        absent += s[columns.row[start + k]]
-    for k in range(known):
-        listed += s[columns.row[start + k]]
-    best[0], cut[0], with_missing[0] = 0, -1, 0
-    for k in range(known + 1):
-        rank = columns.tag[start + k] // 2 if k < known else columns.n_ranks[j]
-        if not passed and rank > usual:         # the rows without an entry come between
-            if before >= 0:
-                keep_better(below, absent, some_missing, before, best, cut, with_missing)
-            below += total - listed - absent
-            passed, before = True, usual
-        if before >= 0 and rank != before:
-            keep_better(below, absent, some_missing, before, best, cut, with_missing)
-        if k < known:
-            below += s[columns.row[start + k]]
-            before = rank
-
-
-cdef inline void keep_better(double below, double absent, bint some_missing, int64_t rank, double *best, int64_t *cut,
-                             int64_t *with_missing) noexcept nogil:
-    if fabs(below) > fabs(best[0]):
-        best[0], cut[0], with_missing[0] = below, rank, 0
-    if some_missing and fabs(below + absent) > fabs(best[0]):
-        best[0], cut[0], with_missing[0] = below + absent, rank, 1
-
-
-cdef void sums_of_levels(const Columns *columns, Py_ssize_t j, const double *s, double total,
-                         double *sums) noexcept nogil:
-    """Of each level, and last of missing values."""
-    cdef Py_ssize_t start = columns.start[j], n_levels = columns.n_ranks[j], k, level
-    cdef double rest = total
-    memset(sums, 0, (n_levels + 1) * sizeof(double))
-    for k in range(columns.size[j]):
-        level = columns.tag[start + k] // 2 if k < columns.known[j] else n_levels
-        sums[level] += s[columns.row[start + k]]
-    for level in range(n_levels + 1):
-        rest -= sums[level]
-    if n_levels:
-        sums[columns.usual[j]] += rest
-
-
-def best_stumps(Ranked ranked, const double[::1] s, double[::1] best, int64_t[::1] cut, int64_t[::1] with_missing,
-                air=None):
-    """For each column the largest |Σ s| of a stump, with its sign, and the stump: a rank, or -1 for sets of levels.
-
-    The best set has the levels with positive sums, missing values being one: `level_sums` has them.
-    """
-    cdef const Columns *columns = &ranked.columns
-    cdef Py_ssize_t p = columns.n_columns, j, i, most = 0, since = 0, level
-    cdef double total = 0
-    cdef double *sums
-    if s.shape[0] != columns.n or not best.shape[0] == cut.shape[0] == with_missing.shape[0] == p:
-        raise ValueError("the shapes of the columns, the residuals and the results do not agree")
-    for i in range(columns.n):
-        total += s[i]
-    for j in range(p):
-        if columns.value[j] == NULL:
-            most = max(most, columns.n_ranks[j])
-    sums = <double *> malloc((most + 1) * sizeof(double))
-    if sums == NULL:
-        raise_for_status(NO_MEMORY)
-    try:
-        for j in range(p):
-            with nogil:
-                if columns.value[j] != NULL:
-                    scan_numbers(columns, j, &s[0], total, &best[j], &cut[j], &with_missing[j])
-                else:
-                    sums_of_levels(columns, j, &s[0], total, sums)
-                    best[j], cut[j], with_missing[j] = 0, -1, 0
-                    for level in range(columns.n_ranks[j] + 1):
-                        best[j] += max(sums[level], 0.0)
-            since += columns.size[j]
-            if air is not None and since > BUDGET:
-                since = 0
-                air()
-    finally:
-        free(sums)
-
-
-def level_sums(Ranked ranked, Py_ssize_t column, const double[::1] s):
-    """Σ s of each level of a column of categories, and of missing values."""
-    cdef const Columns *columns = &ranked.columns
-    cdef double total = 0
-    cdef Py_ssize_t i
-    for i in range(columns.n):
-        total += s[i]
-    out = np.empty(columns.n_ranks[column] + 1)
-    cdef double[::1] sums = out
-    sums_of_levels(columns, column, &s[0], total, &sums[0])
-    return out
-
-
-def stump_rows(Ranked ranked, Py_ssize_t column, const unsigned char[::1] passes):
-    """Rows of a stump as a list, and whether it holds for the others instead.
-
-    `passes` has a flag for every rank, and one for missing values.
-    """
-    cdef const Columns *columns = &ranked.columns
-    cdef Py_ssize_t start = columns.start[column], n_ranks = columns.n_ranks[column], k, n = 0, rank
-    cdef bint usual
-    if passes.shape[0] != n_ranks + 1:
-        raise ValueError("there must be a flag for every rank, and one for missing values")
-    usual = n_ranks > 0 and columns.size[column] < columns.n and passes[columns.usual[column]]
-    out = np.empty(columns.size[column], dtype=np.int32)
-    cdef int32_t[::1] rows = out
-    for k in range(columns.size[column]):
-        rank = columns.tag[start + k] // 2 if k < columns.known[column] else n_ranks
-        if passes[rank] != usual:
-            rows[n] = <int32_t> columns.row[start + k]
-            n += 1
-    return out[:n], bool(usual)
-
-
-# ---- trees ---------------------------------------------------------------------------------------------------------
+cdef double EQUAL = 1e-12       # relative difference of gains that is rounding
 
 
 cdef struct Bin:
@@ -193,6 +59,29 @@ cdef struct Level:
     Py_ssize_t bin
 
 
+cdef struct Task:                       # what one tree is grown on, and the memory that it is given
+    const double *s
+    const double *w
+    int32_t *rows
+    int32_t *scratch
+    Level *levels
+    char *flags
+    Bin *bins
+    Py_ssize_t max_leaves, max_depth, min_rows
+    PyObject *air                       # called now and then, may raise; or NULL
+
+
+cdef inline bint may_split(const Node *node, const Task *task) noexcept nogil:
+    return node.depth < task.max_depth and node.last - node.first >= max(2 * task.min_rows, <Py_ssize_t> 2)
+
+
+cdef inline int breathe(const Task *task, bint going_on) except -1 nogil:
+    if going_on and task.air != NULL:
+        with gil:
+            (<object> task.air)()
+    return 0
+
+
 cdef int by_mean(const void *a, const void *b) noexcept nogil:
     cdef const Level *x = <const Level *> a
     cdef const Level *y = <const Level *> b
@@ -213,6 +102,15 @@ cdef inline void put(Bin *bin, double s, double w) noexcept nogil:
     bin.s += s
     bin.w += w
     bin.n += 1
+
+
+cdef inline double gain_of(Bin left, Bin right) noexcept nogil:
+    return left.s * left.s / left.w + right.s * right.s / right.w
+
+
+cdef inline bint gains_more(Bin left, Bin right, double than) noexcept nogil:
+    """Whether `gain_of` exceeds this by more than rounding, so that of equals the first counts; without a division."""
+    return left.s * left.s * right.w + right.s * right.s * left.w > than * left.w * right.w * (1 + EQUAL)
 
 
 cdef class Room:
@@ -244,8 +142,12 @@ cdef class Weak:
         The columns.
     """
 
-    cdef Py_ssize_t n, p, n_bins_all
+    cdef Py_ssize_t n, p, n_bins_all, n_wide
     cdef uint16_t *codes                # (p, n)
+    cdef Py_ssize_t *wide               # columns that are read by their codes; the others are
+    cdef Py_ssize_t *usual              # listed: but for the bin that is here, -1 for wide columns,
+    cdef uint32_t *listed               # those of all of them
+    cdef Py_ssize_t *row_start          # stand here, row by row
     cdef Py_ssize_t *bin_start          # of a column; its last bin is of missing values
     cdef char *category
     cdef int32_t *last_rank             # of a bin of numbers
@@ -258,8 +160,12 @@ cdef class Weak:
         self.ranked, self.n, self.p = ranked, n, p
         self.codes = <uint16_t *> malloc(max(n * p, 1) * sizeof(uint16_t))
         self.bin_start = <Py_ssize_t *> calloc(p + 1, sizeof(Py_ssize_t))
+        self.wide, self.usual = <Py_ssize_t *> calloc(p + 1, sizeof(Py_ssize_t)), <Py_ssize_t *> calloc(
+            p + 1, sizeof(Py_ssize_t))
+        self.row_start = <Py_ssize_t *> calloc(n + 2, sizeof(Py_ssize_t))
         self.category = <char *> calloc(p + 1, 1)
-        if self.codes == NULL or self.bin_start == NULL or self.category == NULL:
+        if (self.codes == NULL or self.bin_start == NULL or self.wide == NULL or self.usual == NULL
+                or self.row_start == NULL or self.category == NULL):
             raise_for_status(NO_MEMORY)
         for j in range(p):
             self.category[j] = columns.value[j] == NULL
@@ -279,12 +185,17 @@ cdef class Weak:
             for j in range(p):
                 with nogil:
                     self.code_column(columns, j, count, count + k + 1)
+            self.list_rows(columns)
         finally:
             free(count)
 
     def __dealloc__(self):
         free(self.codes)
         free(self.bin_start)
+        free(self.wide)
+        free(self.usual)
+        free(self.listed)
+        free(self.row_start)
         free(self.category)
         free(self.last_rank)
 
@@ -321,18 +232,87 @@ cdef class Weak:
             codes[columns.row[start + k]] = <uint16_t> (
                 bins[columns.tag[start + k] // 2] if k < columns.known[j] else n_bins)
 
+    cdef int list_rows(self, const Columns *columns) except -1:
+        """The columns that have one code in most rows, by rows."""
+        cdef Py_ssize_t n = self.n, j, i, k, total = 0, at
+        cdef const uint16_t *codes
+        for j in range(self.p):
+            if columns.n_ranks[j] == 0 or 2 * columns.size[j] > n or self.n_bins_all >> 32:
+                self.usual[j] = -1
+                self.wide[self.n_wide] = j
+                self.n_wide += 1
+        with nogil:
+            for j in range(self.p):
+                if self.usual[j] < 0:
+                    continue
+                codes = self.codes + j * n
+                self.usual[j] = self.bin_of_usual(columns, j)
+                for k in range(columns.size[j]):
+                    i = columns.row[columns.start[j] + k]
+                    if codes[i] != self.usual[j]:
+                        self.row_start[i + 2] += 1
+                        total += 1
+            for i in range(n):
+                self.row_start[i + 2] += self.row_start[i + 1]
+        self.listed = <uint32_t *> malloc(max(total, 1) * sizeof(uint32_t))
+        if self.listed == NULL:
+            raise_for_status(NO_MEMORY)
+        with nogil:                             # row_start[i + 1] is where the next of row i goes, and last its end
+            for j in range(self.p):
+                if self.usual[j] < 0:
+                    continue
+                codes = self.codes + j * n
+                for k in range(columns.size[j]):
+                    i = columns.row[columns.start[j] + k]
+                    if codes[i] != self.usual[j]:
+                        at = self.row_start[i + 1]
+                        self.listed[at] = <uint32_t> (self.bin_start[j] + codes[i])
+                        self.row_start[i + 1] = at + 1
+        return 0
+
+    cdef Py_ssize_t bin_of_usual(self, const Columns *columns, Py_ssize_t j) noexcept nogil:
+        """The code of the usual rank: that of a row which has no entry."""
+        cdef const int32_t *last = self.last_rank + self.bin_start[j]
+        cdef Py_ssize_t b = 0
+        while last[b] < <int32_t> columns.usual[j]:
+            b += 1
+        return b
+
+    cdef void fill_listed(self, const int32_t *rows, Py_ssize_t m, const double *s, const double *w,
+                          Bin *bins) noexcept nogil:
+        """Sums by code for the columns that are listed by rows, but for their usual codes."""
+        cdef Py_ssize_t k, e
+        cdef double s_here, w_here
+        for k in range(m):
+            s_here, w_here = s[rows[k]], w[rows[k]]
+            for e in range(self.row_start[rows[k]], self.row_start[rows[k] + 1]):
+                put(bins + self.listed[e], s_here, w_here)
+
+    cdef void fill_usual(self, Node *node) noexcept nogil:
+        """What the listed codes leave of the node."""
+        cdef Py_ssize_t j, b
+        cdef Bin *bins
+        cdef Bin rest
+        for j in range(self.p):
+            if self.usual[j] < 0:
+                continue
+            bins, rest = node.bins + self.bin_start[j], node.whole
+            for b in range(self.bin_start[j + 1] - self.bin_start[j]):
+                rest = minus(rest, bins[b])
+            bins[self.usual[j]] = rest if rest.n else Bin(0, 0, 0)
+
     cdef void fill(self, const int32_t *rows, Py_ssize_t m, const double *s, const double *w, Py_ssize_t first,
                    Py_ssize_t last, Bin *bins) noexcept nogil:
-        """Sums by code, for some of the columns: several at a time, since in one most rows may have the same code,
-        whose sums would wait for one another."""
-        cdef Py_ssize_t j = first, k, c, width
+        """Sums by code, for some of the wide columns: several at a time, since in one many rows may have the same
+        code, whose sums would wait for one another."""
+        cdef Py_ssize_t i = first, j, k, c, width
         cdef const uint16_t *codes[TOGETHER]
         cdef Bin *here[TOGETHER]
-        while j < last:
-            width = min(<Py_ssize_t> TOGETHER, last - j)
+        while i < last:
+            width = min(<Py_ssize_t> TOGETHER, last - i)
             for c in range(width):
-                codes[c], here[c] = self.codes + (j + c) * self.n, bins + self.bin_start[j + c]
-                memset(here[c], 0, (self.bin_start[j + c + 1] - self.bin_start[j + c]) * sizeof(Bin))
+                j = self.wide[i + c]
+                codes[c], here[c] = self.codes + j * self.n, bins + self.bin_start[j]
             if width == TOGETHER:
                 for k in range(m):
                     for c in range(TOGETHER):
@@ -341,13 +321,12 @@ cdef class Weak:
                 for c in range(width):
                     for k in range(m):
                         put(here[c] + codes[c][rows[k]], s[rows[k]], w[rows[k]])
-            j += width
+            i += width
 
     cdef void best_of_numbers(self, Py_ssize_t j, const Node *node, Py_ssize_t min_rows, Split *best) noexcept nogil:
         cdef const Bin *bins = node.bins + self.bin_start[j]
         cdef Py_ssize_t n_bins = self.bin_start[j + 1] - self.bin_start[j] - 1, b, side
         cdef Bin left, right
-        cdef double gain
         for side in range(2 if bins[n_bins].n else 1):
             left = bins[n_bins] if side else Bin(0, 0, 0)
             for b in range(n_bins if bins[n_bins].n else n_bins - 1):
@@ -359,9 +338,8 @@ cdef class Weak:
                     continue
                 if right.n < min_rows or right.n == 0:
                     break
-                gain = left.s * left.s / left.w + right.s * right.s / right.w
-                if gain > best.gain:
-                    best[0] = Split(gain, j, b, side)
+                if gains_more(left, right, best.gain):
+                    best[0] = Split(gain_of(left, right), j, b, side)
 
     cdef Py_ssize_t order_levels(self, Py_ssize_t j, const Node *node, Level *levels) noexcept nogil:
         cdef const Bin *bins = node.bins + self.bin_start[j]
@@ -379,7 +357,6 @@ cdef class Weak:
         cdef const Bin *bins = node.bins + self.bin_start[j]
         cdef Py_ssize_t m = self.order_levels(j, node, levels), k
         cdef Bin left = Bin(0, 0, 0), right
-        cdef double gain
         for k in range(m - 1):
             left = plus(left, bins[levels[k].bin])
             right = minus(node.whole, left)
@@ -387,14 +364,13 @@ cdef class Weak:
                 continue
             if right.n < min_rows:
                 break
-            gain = left.s * left.s / left.w + right.s * right.s / right.w
-            if gain > best.gain:
-                best[0] = Split(gain, j, k + 1, False)
+            if gains_more(left, right, best.gain):
+                best[0] = Split(gain_of(left, right), j, k + 1, False)
 
     cdef void find_split(self, Node *node, Py_ssize_t min_rows, Level *levels) noexcept nogil:
         cdef Py_ssize_t j
         cdef double least = node.whole.s * node.whole.s / node.whole.w
-        node.split = Split(least * (1 + 1e-12) + 1e-300, -1, 0, False)
+        node.split = Split(least * (1 + EQUAL) + 1e-300, -1, 0, False)
         for j in range(self.p):
             if self.category[j]:
                 self.best_of_levels(j, node, min_rows, levels, &node.split)
@@ -433,44 +409,31 @@ cdef class Weak:
             parent, is_left, column : of these nodes; the column is that of the parent's split;
             flag_start, flags : which codes go left in the split of each node's parent, and where new levels go.
         """
-        cdef Py_ssize_t most = 2 * max_leaves - 1, n_nodes = 1, n_leaves = 1, k, best, n_flags = 0
+        cdef Py_ssize_t most = 2 * max_leaves - 1, n_nodes, n_flags = 0
         cdef Py_ssize_t n_some = sample.shape[0], n_others = others.shape[0]
         cdef Node *nodes = <Node *> calloc(most, sizeof(Node))
         cdef Level *levels = <Level *> malloc((self.n_bins_all + 1) * sizeof(Level))
         cdef int32_t *rows = <int32_t *> malloc((2 * self.n + 2) * sizeof(int32_t))
-        cdef int32_t *scratch = rows + self.n + 1 if rows != NULL else NULL
         cdef list told = []
         cdef char *flags = <char *> malloc(max_leaves * <size_t> (self.n_bins_all + 2))
+        cdef Task task
         try:
             if nodes == NULL or levels == NULL or rows == NULL or flags == NULL:
                 raise_for_status(NO_MEMORY)
             if s.shape[0] != self.n or w.shape[0] != self.n or n_some + n_others != self.n or n_some == 0:
                 raise ValueError("the shapes of the columns, the residuals and the sample do not agree")
             room.make(max_leaves * <size_t> self.n_bins_all)
+            task.s, task.w, task.rows, task.scratch = &s[0], &w[0], rows, rows + self.n + 1
+            task.levels, task.flags, task.bins = levels, flags, room.bins
+            task.max_leaves, task.max_depth, task.min_rows = max_leaves, max_depth, min_rows
+            task.air = NULL if air is None else <PyObject *> air
             memcpy(rows, &sample[0], n_some * sizeof(int32_t))
             if n_others:
                 memcpy(rows + n_some, &others[0], n_others * sizeof(int32_t))
             nodes[0].last, nodes[0].other_first, nodes[0].other_last = n_some, n_some, self.n
-            nodes[0].parent, nodes[0].flags, nodes[0].bins = -1, -1, room.bins
-            self.open_node(nodes, 0, rows, s, w, air)
-            self.find_split(&nodes[0], min_rows, levels)
-            while n_leaves < max_leaves:
-                best = -1
-                for k in range(n_nodes):
-                    if (nodes[k].flags < 0 and nodes[k].split.column >= 0 and nodes[k].depth < max_depth
-                            and (best < 0 or nodes[k].split.gain > nodes[best].split.gain)):
-                        best = k
-                if best < 0:
-                    break
-                self.make_children(nodes, best, n_nodes, rows, scratch, levels, flags + n_flags)
-                nodes[best].flags = n_flags
-                n_flags += self.n_flags(nodes[best].split.column)
-                self.open_children(nodes, best, n_nodes, rows, room.bins + n_leaves * self.n_bins_all, s, w, air)
-                for k in range(n_nodes, n_nodes + 2):
-                    with nogil:
-                        self.find_split(&nodes[k], min_rows, levels)
-                n_nodes += 2
-                n_leaves += 1
+            nodes[0].parent, nodes[0].flags, nodes[0].bins, nodes[0].split.column = -1, -1, room.bins, -1
+            with nogil:
+                n_nodes = self.split_nodes(nodes, &task, &n_flags)
             self.tell(nodes, n_nodes, rows, flags, n_flags, told)
             return tuple(told)
         finally:
@@ -479,45 +442,76 @@ cdef class Weak:
             free(rows)
             free(flags)
 
-    cdef int open_node(self, Node *nodes, Py_ssize_t k, const int32_t *rows, const double[::1] s, const double[::1] w,
-                       air) except -1:
-        """Sums of a node by code."""
-        cdef Node *node = &nodes[k]
-        cdef Py_ssize_t m = node.last - node.first, first = 0, last, i
-        while first < self.p:
-            last = min(self.p, first + max(1, BUDGET // (m + 1)))
-            with nogil:
-                self.fill(rows + node.first, m, &s[0], &w[0], first, last, node.bins)
-            first = last
-            if air is not None and first < self.p:
-                air()
+    cdef Py_ssize_t split_nodes(self, Node *nodes, const Task *task, Py_ssize_t *n_flags) except -1 nogil:
+        """The best split of all, again and again; gives the number of nodes."""
+        cdef Py_ssize_t n_nodes = 1, n_leaves = 1, k, best
+        if may_split(&nodes[0], task):
+            self.open_node(&nodes[0], task)
+            self.find_split(&nodes[0], task.min_rows, task.levels)
+        while n_leaves < task.max_leaves:
+            best = -1
+            for k in range(n_nodes):
+                if (nodes[k].flags < 0 and nodes[k].split.column >= 0
+                        and (best < 0 or nodes[k].split.gain > nodes[best].split.gain)):
+                    best = k
+            if best < 0:
+                break
+            self.make_children(nodes, best, n_nodes, task, task.flags + n_flags[0])
+            nodes[best].flags = n_flags[0]
+            n_flags[0] += self.n_flags(nodes[best].split.column)
+            n_leaves += 1
+            if n_leaves < task.max_leaves and (
+                    may_split(&nodes[n_nodes], task) or may_split(&nodes[n_nodes + 1], task)):
+                self.open_children(nodes, best, n_nodes, task.bins + (n_leaves - 1) * self.n_bins_all, task)
+            n_nodes += 2
+        return n_nodes
+
+    cdef int open_node(self, Node *node, const Task *task) except -1 nogil:
+        """Sums of a node, and by code."""
+        cdef Py_ssize_t m = node.last - node.first, done = 0, next, i
+        cdef const int32_t *rows = task.rows + node.first
         node.whole = Bin(0, 0, 0)
-        for i in range(self.bin_start[0], self.bin_start[1]):
-            node.whole = plus(node.whole, node.bins[i])
+        for i in range(m):
+            put(&node.whole, task.s[rows[i]], task.w[rows[i]])
+        memset(node.bins, 0, self.n_bins_all * sizeof(Bin))
+        while done < m and self.n_wide < self.p:
+            next = min(m, done + max(1, BUDGET // self.p))
+            self.fill_listed(rows + done, next - done, task.s, task.w, node.bins)
+            done = next
+            breathe(task, done < m)
+        self.fill_usual(node)
+        done = 0
+        while done < self.n_wide:
+            next = min(self.n_wide, done + max(1, BUDGET // (m + 1)))
+            self.fill(rows, m, task.s, task.w, done, next, node.bins)
+            done = next
+            breathe(task, done < self.n_wide)
         return 0
 
-    cdef int open_children(self, Node *nodes, Py_ssize_t k, Py_ssize_t first, const int32_t *rows, Bin *bins,
-                           const double[::1] s, const double[::1] w, air) except -1:
-        """The smaller one's sums from its rows, the other's as a difference."""
+    cdef int open_children(self, Node *nodes, Py_ssize_t k, Py_ssize_t first, Bin *bins,
+                           const Task *task) except -1 nogil:
+        """Splits of both: the smaller one's sums from its rows, the other's as a difference."""
         cdef Py_ssize_t i, small = first, large = first + 1
         if nodes[first].last - nodes[first].first > nodes[first + 1].last - nodes[first + 1].first:
             small, large = large, small
         nodes[small].bins, nodes[large].bins = bins, nodes[k].bins
-        self.open_node(nodes, small, rows, s, w, air)
-        with nogil:
-            for i in range(self.n_bins_all):
-                nodes[large].bins[i] = minus(nodes[large].bins[i], nodes[small].bins[i])
-            nodes[large].whole = minus(nodes[k].whole, nodes[small].whole)
+        self.open_node(&nodes[small], task)
+        for i in range(self.n_bins_all):
+            nodes[large].bins[i] = minus(nodes[large].bins[i], nodes[small].bins[i])
+        nodes[large].whole = minus(nodes[k].whole, nodes[small].whole)
+        for i in range(first, first + 2):
+            if may_split(&nodes[i], task):
+                self.find_split(&nodes[i], task.min_rows, task.levels)
         return 0
 
-    cdef void make_children(self, Node *nodes, Py_ssize_t k, Py_ssize_t first, int32_t *rows, int32_t *scratch,
-                            Level *levels, char *left) noexcept nogil:
+    cdef void make_children(self, Node *nodes, Py_ssize_t k, Py_ssize_t first, const Task *task,
+                            char *left) noexcept nogil:
         cdef Node *node = &nodes[k]
         cdef const uint16_t *codes = self.codes + node.split.column * self.n
         cdef Py_ssize_t middle, other_middle
-        self.flag(node, levels, left)
-        middle = divide(rows, node.first, node.last, codes, left, scratch)
-        other_middle = divide(rows, node.other_first, node.other_last, codes, left, scratch)
+        self.flag(node, task.levels, left)
+        middle = divide(task.rows, node.first, node.last, codes, left, task.scratch)
+        other_middle = divide(task.rows, node.other_first, node.other_last, codes, left, task.scratch)
         nodes[first].first, nodes[first].last = node.first, middle
         nodes[first].other_first, nodes[first].other_last = node.other_first, other_middle
         nodes[first + 1].first, nodes[first + 1].last = middle, node.last
@@ -526,6 +520,7 @@ cdef class Weak:
         nodes[first].parent = nodes[first + 1].parent = k
         nodes[first].depth = nodes[first + 1].depth = node.depth + 1
         nodes[first].flags = nodes[first + 1].flags = -1
+        nodes[first].split.column = nodes[first + 1].split.column = -1
 
     cdef int tell(self, const Node *nodes, Py_ssize_t n_nodes, const int32_t *rows, const char *flags,
                   Py_ssize_t n_flags, list told) except -1:

@@ -17,8 +17,10 @@ from typing import Any
 import numpy as np
 
 from kernelrules.core.coordinate import Solver
+from kernelrules.core.draw import draw
 from kernelrules.core.ranked import Ranked
-from kernelrules.core.weak import Room, Weak, best_stumps, level_sums, stump_rows, threshold
+from kernelrules.core.stumps import best_stumps, level_sums, stump_rows, threshold
+from kernelrules.core.weak import Room, Weak
 from kernelrules.results import Condition
 from kernelrules.results.rules import UNSEEN
 
@@ -268,6 +270,7 @@ class _Trees:
         self._table, self._solver, self._weights = table, solver, weights
         self._settings, self._rng = settings, rng
         self._learn = np.flatnonzero(weights > 0).astype(np.int32)
+        self._zeros = np.zeros(len(self._learn))
         self._room = Room()
         self._trees: list[tuple[np.ndarray, ...]] = []
         self._rules: list[tuple[int, int]] = []  # tree, node
@@ -275,17 +278,15 @@ class _Trees:
 
     def look(self, lam: float, air: Callable[[], None]) -> float:
         """Grow a tree on the residuals, on all rows where λ is 0, and add its nodes that exceed λ."""
-        settings, n = self._settings, len(self._weights)
-        sample, n_leaves = self._learn, int(min(np.ceil(settings.mean_leaves), _MOST_LEAVES))
+        settings, learn, uniform = self._settings, self._learn, self._zeros
+        size, n_leaves = len(learn), int(min(np.ceil(settings.mean_leaves), _MOST_LEAVES))
         if lam > 0:
             extra = self._rng.exponential(settings.mean_leaves - 2) if settings.mean_leaves > 2 else 0.0
             n_leaves = min(2 + int(extra), _MOST_LEAVES)
             if settings.subsample < 1:
-                size = max(int(settings.subsample * len(sample)), 1)
-                sample = np.sort(self._rng.choice(sample, size, replace=False, shuffle=False))
-        out = np.ones(n, dtype=bool)
-        out[sample] = False
-        others = np.flatnonzero(out).astype(np.int32)
+                size = max(int(settings.subsample * size), 1)
+                uniform = self._rng.random(len(learn))
+        sample, others = draw(learn, size, uniform, len(self._weights))
         residuals = self._solver.residuals()
         rows, start, *tree = self._table.weak.grow(
             residuals, self._weights, sample, others, n_leaves, settings.max_depth, settings.min_leaf, self._room, air

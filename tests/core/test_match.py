@@ -79,6 +79,25 @@ def test_first_rules(case):
     assert answers(case, np.repeat(rows, 2, axis=0)[::2]).tolist() == expected
 
 
+@given(lists(), st.integers(1, 4), st.integers(0, 2**32 - 1))
+def test_first_rules_of_groups(case, n_groups, seed):
+    """Groups take stretches of the list, rows belong to them at random, and some have their answer already."""
+    tests, start, ids, rows = case
+    rng, n_rules = np.random.default_rng(seed), len(start) - 1
+    cuts = np.sort(rng.integers(0, n_rules + 1, n_groups + 1))
+    group = rng.integers(-1, n_groups, len(rows))
+    expected = []
+    for row, g in zip(rows, group.tolist(), strict=True):
+        here = start[cuts[g] : cuts[g + 1] + 1] if g >= 0 else [0]
+        found = plain_answer(tests, here, ids, row) if g >= 0 else 0
+        expected.append(1000 if g < 0 else 77 if found == len(here) - 1 else 10 * (cuts[g] + found))
+    arrays = cuts.astype(np.int64), 10 * np.arange(n_rules + 1), start, np.append(ids, 0)
+    for x, n_threads in ((rows, 1), (rows.astype(np.float32), 3), (np.asfortranarray(rows), 2), (rows[::-1][::-1], 1)):
+        out = np.where(group < 0, 1000, -1 - group)
+        match.first_rules(compiled(tests), *arrays, 77, x, out, n_threads)
+        assert out.tolist() == expected
+
+
 def test_lists_that_lead_outside_are_refused():
     tests, x, out = [(0, 0.0, 1.0, False, None)], np.zeros((3, 4)), np.zeros(3, dtype=np.int64)
     for start, ids in [([0, 2], [0]), ([0, 1], [1]), ([0, 1], [-1]), ([1, 1], [0]), ([0, 1, 0], [0])]:

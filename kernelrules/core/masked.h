@@ -1,0 +1,159 @@
+/* Sums over the rows whose bit is set, of up to four rules at once; compiled for two instruction-set levels like simd.h.
+ * Included by terms.pyx and descent.pyx only.
+ *
+ * Arrays have 64 numbers for every word; bits past the last row are 0. A sum has KR_MASKED_LANES parts, row i being added to part i mod KR_MASKED_LANES, and these are added in pairs: with
+ * AVX-512 a mask takes eight rows at a time, and rows that are read once serve four rules.
+ *
+ * Invariant: the same bits on every level: each part is a sum in the order of rows.
+ */
+#ifndef KERNELRULES_MASKED_H
+#define KERNELRULES_MASKED_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#define KR_MASKED_LANES 16
+#define KR_MASKED_TOGETHER 4
+
+#if defined(__x86_64__) && !defined(KR_SIMD_BASELINE_ONLY)
+#include <immintrin.h>
+#define KR_MASKED_X86 1
+#endif
+
+#ifdef KR_MASKED_X86
+#define KR_MASKED_V4 __attribute__((target("avx512f,avx512dq")))
+
+static inline __attribute__((always_inline)) KR_MASKED_V4 void kr_masked_words(
+    const int count, const uint64_t *const *bits, const double *x, ptrdiff_t n_words, double *out)
+{
+    __m512d low[KR_MASKED_TOGETHER], high[KR_MASKED_TOGETHER];
+    for (int c = 0; c < count; c++)
+        low[c] = high[c] = _mm512_setzero_pd();
+    for (ptrdiff_t word = 0; word < n_words; word++)
+#pragma GCC unroll 4
+        for (int k = 0; k < 64; k += KR_MASKED_LANES) {
+            const __m512d a = _mm512_loadu_pd(x + 64 * word + k), b = _mm512_loadu_pd(x + 64 * word + k + 8);
+#pragma GCC unroll 4
+            for (int c = 0; c < count; c++) {
+                const uint64_t here = bits[c][word] >> k;
+                low[c] = _mm512_mask_add_pd(low[c], (__mmask8)here, low[c], a);
+                high[c] = _mm512_mask_add_pd(high[c], (__mmask8)(here >> 8), high[c], b);
+            }
+        }
+    for (int c = 0; c < count; c++) {
+        const __m512d eight = _mm512_add_pd(low[c], high[c]);
+        const __m256d four = _mm256_add_pd(_mm512_castpd512_pd256(eight), _mm512_extractf64x4_pd(eight, 1));
+        const __m128d two = _mm_add_pd(_mm256_castpd256_pd128(four), _mm256_extractf128_pd(four, 1));
+        out[c] = _mm_cvtsd_f64(two) + _mm_cvtsd_f64(_mm_unpackhi_pd(two, two));
+    }
+}
+
+static KR_MASKED_V4 void kr_masked_sums_v4(int count, const uint64_t *const *bits, const double *x, ptrdiff_t n_words,
+                                           double *out)
+{
+    switch (count) {
+        case 1: kr_masked_words(1, bits, x, n_words, out); return;
+        case 2: kr_masked_words(2, bits, x, n_words, out); return;
+        case 3: kr_masked_words(3, bits, x, n_words, out); return;
+        default: kr_masked_words(4, bits, x, n_words, out); return;
+    }
+}
+
+static KR_MASKED_V4 void kr_masked_add_v4(const uint64_t *bits, ptrdiff_t n_words, double by, double *to)
+{
+    const __m512d change = _mm512_set1_pd(by);
+    for (ptrdiff_t word = 0; word < n_words; word++)
+        for (int k = 0; k < 64; k += 8) {
+            const __m512d here = _mm512_loadu_pd(to + 64 * word + k);
+            _mm512_storeu_pd(to + 64 * word + k, _mm512_mask_add_pd(here, (__mmask8)(bits[word] >> k), here, change));
+        }
+}
+
+static KR_MASKED_V4 void kr_masked_copy_v4(const uint64_t *bits, ptrdiff_t n_words, double times, const double *from,
+                                           double *to)
+{
+    const __m512d factor = _mm512_set1_pd(times);
+    for (ptrdiff_t word = 0; word < n_words; word++)
+        for (int k = 0; k < 64; k += 8)
+            _mm512_storeu_pd(to + 64 * word + k, _mm512_maskz_mul_pd((__mmask8)(bits[word] >> k), factor,
+                                                                     _mm512_loadu_pd(from + 64 * word + k)));
+}
+#endif
+
+static inline double kr_masked_sum(const uint64_t *bits, const double *x, ptrdiff_t n_words)
+{
+    double parts[KR_MASKED_LANES] = {0};
+    for (ptrdiff_t word = 0; word < n_words; word++)
+        for (uint64_t left = bits[word]; left; left &= left - 1) {
+            int i = __builtin_ctzll(left);
+            parts[i % KR_MASKED_LANES] += x[64 * word + i];
+        }
+    for (int half = KR_MASKED_LANES / 2; half; half /= 2)
+        for (int i = 0; i < half; i++)
+            parts[i] += parts[i + half];
+    return parts[0];
+}
+
+/* Σ x over the rows of `count` rules, at most KR_MASKED_TOGETHER. */
+static inline void kr_masked_sums(int level, int count, const uint64_t *const *bits, const double *x, ptrdiff_t n_words,
+                                  double *out)
+{
+#ifdef KR_MASKED_X86
+    if (level >= 2) {
+        kr_masked_sums_v4(count, bits, x, n_words, out);
+        return;
+    }
+#endif
+    (void)level;
+    for (int c = 0; c < count; c++)
+        out[c] = kr_masked_sum(bits[c], x, n_words);
+}
+
+/* to += by, where the bit is set. */
+static inline void kr_masked_add(int level, const uint64_t *bits, ptrdiff_t n_words, double by, double *to)
+{
+#ifdef KR_MASKED_X86
+    if (level >= 2) {
+        kr_masked_add_v4(bits, n_words, by, to);
+        return;
+    }
+#endif
+    (void)level;
+    for (ptrdiff_t word = 0; word < n_words; word++)
+        for (uint64_t left = bits[word]; left; left &= left - 1)
+            to[64 * word + __builtin_ctzll(left)] += by;
+}
+
+/* to = times · from where the bit is set, and 0 elsewhere. */
+static inline void kr_masked_copy(int level, const uint64_t *bits, ptrdiff_t n_words, double times, const double *from,
+                                  double *to)
+{
+#ifdef KR_MASKED_X86
+    if (level >= 2) {
+        kr_masked_copy_v4(bits, n_words, times, from, to);
+        return;
+    }
+#endif
+    (void)level;
+    memset(to, 0, (size_t)n_words * 64 * sizeof(double));
+    for (ptrdiff_t word = 0; word < n_words; word++)
+        for (uint64_t left = bits[word]; left; left &= left - 1) {
+            ptrdiff_t i = 64 * word + __builtin_ctzll(left);
+            to[i] = times * from[i];
+        }
+}
+
+/* down -= by · from and up += by, where the bit is set. */
+static inline void kr_masked_move(const uint64_t *bits, ptrdiff_t n_words, double by, const double *from, double *up,
+                                  double *down)
+{
+    for (ptrdiff_t word = 0; word < n_words; word++)
+        for (uint64_t left = bits[word]; left; left &= left - 1) {
+            ptrdiff_t i = 64 * word + __builtin_ctzll(left);
+            up[i] += by;
+            down[i] -= by * from[i];
+        }
+}
+
+#endif
