@@ -19,6 +19,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "targets.h"
+
 #define KR_LANES 8
 #define KR_FACTORS 1000   /* up to 2 each, of which a product does not overflow */
 #define KR_ROUND 0x1.8p52 /* added to a number, leaves its whole part in the lowest bits */
@@ -206,7 +208,7 @@ KR_INLINE double kr_entropy_body(ptrdiff_t n_blocks, const double *y, const doub
     }
 
 KR_LOGISTIC_LEVEL(base, )
-#if defined(__x86_64__) && !defined(KR_SIMD_BASELINE_ONLY)
+#if KR_X86
 KR_LOGISTIC_LEVEL(v3, __attribute__((target("avx2"))))
 KR_LOGISTIC_LEVEL(v4, __attribute__((target("avx2,avx512f,avx512dq,avx512vl"))))
 #define KR_LOGISTIC_PICK(level, name) ((level) >= 2 ? name##_v4 : (level) >= 1 ? name##_v3 : name##_base)

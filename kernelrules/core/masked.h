@@ -1,8 +1,9 @@
 /* Sums over the rows whose bit is set, of up to four rules at once; compiled for two instruction-set levels like simd.h.
  * Included by terms.pyx and descent.pyx only.
  *
- * Arrays have 64 numbers for every word; bits past the last row are 0. A sum has KR_MASKED_LANES parts, row i being added to part i mod KR_MASKED_LANES, and these are added in pairs: with
- * AVX-512 a mask takes eight rows at a time, and rows that are read once serve four rules.
+ * Arrays have 64 numbers for every word; bits past the last row are 0. A sum has KR_MASKED_LANES parts, row i being added
+ * to part i mod KR_MASKED_LANES, and these are added in pairs: with AVX-512 a mask takes eight rows at a time, and rows
+ * that are read once serve four rules.
  *
  * Invariant: the same bits on every level: each part is a sum in the order of rows.
  */
@@ -13,15 +14,14 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "bits.h"
+#include "targets.h"
+
 #define KR_MASKED_LANES 16
 #define KR_MASKED_TOGETHER 4
 
-#if defined(__x86_64__) && !defined(KR_SIMD_BASELINE_ONLY)
+#if KR_X86
 #include <immintrin.h>
-#define KR_MASKED_X86 1
-#endif
-
-#ifdef KR_MASKED_X86
 #define KR_MASKED_V4 __attribute__((target("avx512f,avx512dq")))
 
 static inline __attribute__((always_inline)) KR_MASKED_V4 void kr_masked_words(
@@ -86,7 +86,7 @@ static inline double kr_masked_sum(const uint64_t *bits, const double *x, ptrdif
     double parts[KR_MASKED_LANES] = {0};
     for (ptrdiff_t word = 0; word < n_words; word++)
         for (uint64_t left = bits[word]; left; left &= left - 1) {
-            int i = __builtin_ctzll(left);
+            int i = kr_lowest(left);
             parts[i % KR_MASKED_LANES] += x[64 * word + i];
         }
     for (int half = KR_MASKED_LANES / 2; half; half /= 2)
@@ -99,7 +99,7 @@ static inline double kr_masked_sum(const uint64_t *bits, const double *x, ptrdif
 static inline void kr_masked_sums(int level, int count, const uint64_t *const *bits, const double *x, ptrdiff_t n_words,
                                   double *out)
 {
-#ifdef KR_MASKED_X86
+#if KR_X86
     if (level >= 2) {
         kr_masked_sums_v4(count, bits, x, n_words, out);
         return;
@@ -113,7 +113,7 @@ static inline void kr_masked_sums(int level, int count, const uint64_t *const *b
 /* to += by, where the bit is set. */
 static inline void kr_masked_add(int level, const uint64_t *bits, ptrdiff_t n_words, double by, double *to)
 {
-#ifdef KR_MASKED_X86
+#if KR_X86
     if (level >= 2) {
         kr_masked_add_v4(bits, n_words, by, to);
         return;
@@ -122,14 +122,14 @@ static inline void kr_masked_add(int level, const uint64_t *bits, ptrdiff_t n_wo
     (void)level;
     for (ptrdiff_t word = 0; word < n_words; word++)
         for (uint64_t left = bits[word]; left; left &= left - 1)
-            to[64 * word + __builtin_ctzll(left)] += by;
+            to[64 * word + kr_lowest(left)] += by;
 }
 
 /* to = times · from where the bit is set, and 0 elsewhere. */
 static inline void kr_masked_copy(int level, const uint64_t *bits, ptrdiff_t n_words, double times, const double *from,
                                   double *to)
 {
-#ifdef KR_MASKED_X86
+#if KR_X86
     if (level >= 2) {
         kr_masked_copy_v4(bits, n_words, times, from, to);
         return;
@@ -139,7 +139,7 @@ static inline void kr_masked_copy(int level, const uint64_t *bits, ptrdiff_t n_w
     memset(to, 0, (size_t)n_words * 64 * sizeof(double));
     for (ptrdiff_t word = 0; word < n_words; word++)
         for (uint64_t left = bits[word]; left; left &= left - 1) {
-            ptrdiff_t i = 64 * word + __builtin_ctzll(left);
+            ptrdiff_t i = 64 * word + kr_lowest(left);
             to[i] = times * from[i];
         }
 }
@@ -150,7 +150,7 @@ static inline void kr_masked_move(const uint64_t *bits, ptrdiff_t n_words, doubl
 {
     for (ptrdiff_t word = 0; word < n_words; word++)
         for (uint64_t left = bits[word]; left; left &= left - 1) {
-            ptrdiff_t i = 64 * word + __builtin_ctzll(left);
+            ptrdiff_t i = 64 * word + kr_lowest(left);
             up[i] += by;
             down[i] -= by * from[i];
         }

@@ -157,9 +157,7 @@ def additive(
     True
     """
     for name, given in (("loss", loss), ("rule", rule), ("missing", missing), ("measure", measure)):
-        if not isinstance(given, str) or given not in _CHOICES[name]:
-            choices = ", ".join(f'"{choice}"' for choice in _CHOICES[name])
-            raise ValueError(f"{name} must be one of {choices}, got {given!r}")
+        check.one_of(given, name, *_CHOICES[name])
     if measure == "zero_one" and loss == "squared":
         raise ValueError('measure="zero_one" counts wrong classes: not with loss="squared"')
     linear = check.flag(linear, "linear")
