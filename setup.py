@@ -79,6 +79,7 @@ MODULES = [
     "core.grow",
     "core.tree_source",
     "core.walk",
+    "core.leaves",
     "core.prune",
     "core.ranked",
     "core.induce",

@@ -318,3 +318,38 @@ def test_the_core_refuses_arrays_that_do_not_agree():
     one, none = np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int64)
     with pytest.raises(ValueError, match="differ in length"):
         rule_tree.RuleTree(tests, np.array([0, 1]), none, one, np.ones(1))
+
+
+# ---- rows that are looked at on the way ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("by_words", [True, False])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("odd", [None, np.nan, np.inf])
+@pytest.mark.parametrize("missing", ["extra", "error"])
+def test_plain_rows_answer_as_those_that_were_read_first(monkeypatch, by_words, dtype, odd, missing):
+    """Also where one of them, far behind, has a missing value or is refused, which says its row's own number."""
+    X, y, _, _ = datasets.spambase()
+    rs = dataclasses.replace(rules.extract(tree.grow(X[::3], y[::3], max_leaves=12)), missing=missing)
+    monkeypatch.setattr(matching, "_CACHED", 64 * 57 * 4)
+    if by_words:
+        monkeypatch.setattr(matching, "_NODES_A_RULE", -1)
+    assert (matching.Matcher(rs).nodes is None) == by_words
+    rows = np.ascontiguousarray(X[:1000], dtype=dtype)
+    if odd is not None:
+        rows[777, 5] = odd
+    with monkeypatch.context() as patch:
+        patch.setattr("kernelrules.rules.use.is_plain", lambda *_: False)
+        wanted = outcome(rs, rows)
+    seen = []
+    assert outcome(rs, rows) == wanted
+    assert outcome(rs, rows, callback=seen.append) == wanted
+    assert odd is None or not isinstance(wanted, str) or "row 777" in wanted
+    assert [p.done for p in seen] == sorted(p.done for p in seen) or odd is not None
+
+
+def outcome(rs, rows, **options):
+    try:
+        return rules.predict(rs, rows, **options).tolist()
+    except ValueError as error:
+        return str(error)

@@ -19,7 +19,7 @@ tree          presort      columns sorted once                       criteria   
               node         a node, and its best split                split        making that split
               grower       loops over nodes                          grow         arrays in, a tree out
               walk         rows down a tree                          prune        passes over its nodes
-              tree_source  all this for C callers
+              leaves       what a row's leaf answers                 tree_source  all this for C callers
 rules         ranked       columns as ranks                          induce       a rule grown, test by test
               cover        rows as bits (bits.h)                     length       description lengths
               match        which rows pass tests (words.h)           rule_tree    a list as a tree, for walk

@@ -1,4 +1,4 @@
-"""Ways of rows down a grown tree: leaves, answers, paths, and mixtures of leaves for fractions of rows.
+"""Ways of rows down a grown tree: leaves, answers, and mixtures of leaves for fractions of rows.
 
 Two walks lead to the same leaves. The plain one, for trees that only compare columns with thresholds, has its nodes
 packed: siblings side by side, a step is an addition and not a branch, leaves lead to themselves, and LANES rows go
@@ -16,6 +16,7 @@ from libc.stdint cimport int64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
+from kernelrules.core.finite cimport all_finite
 from kernelrules.core.gram cimport better_step
 from kernelrules.core.types cimport real_t
 
@@ -82,6 +83,7 @@ cdef struct Rows:
     Py_ssize_t n, row_step, column_step     # steps in bytes
     bint gapless                            # one number right behind the other
     bint near                               # in a cache already
+    int *odd                                # set where rows hold numbers that are not finite; NULL: nobody asks
 
 cdef struct Plan:
     Rows rows
@@ -345,6 +347,16 @@ cdef inline void walk_lanes(const node_t *root, const Rows *rows, Py_ssize_t fir
         out[first + lane] = answers[at[lane] - root]
 
 
+cdef inline void look_at(const Rows *rows, const char *data, Py_ssize_t n_rows, const node_t *root) noexcept nogil:
+    """Say where rows without gaps hold something else than numbers; `root` tells their type."""
+    if node_t is SingleNode:
+        if not all_finite(<const float *> data, n_rows * rows.row_step // <Py_ssize_t> sizeof(float)):
+            rows.odd[0] = 1
+    else:
+        if not all_finite(<const double *> data, n_rows * rows.row_step // <Py_ssize_t> sizeof(double)):
+            rows.odd[0] = 1
+
+
 cdef void walk_some(const node_t *root, const Rows *rows, Py_ssize_t first, Py_ssize_t last, bint any_missing,
                     const int64_t *answers, int64_t *out) noexcept nogil:
     """The plain walk of the rows first to last - 1, at least LANES: the last lanes may go over some of them twice."""
@@ -368,6 +380,8 @@ cdef void walk_block(const node_t *root, const Rows *rows, Py_ssize_t first, Py_
     cdef Py_ssize_t i = first, step = rows.row_step, n
     cdef Rows staged = rows[0]
     if not rows.gapless or not LONG_ROW < step <= STAGED // (4 * LANES):
+        if rows.odd != NULL:
+            look_at(rows, rows.data + first * step, last - first, root)
         walk_some(root, rows, first, last, any_missing, answers, out)
         return
     staged.data, staged.near = buffer, True
@@ -375,6 +389,8 @@ cdef void walk_block(const node_t *root, const Rows *rows, Py_ssize_t first, Py_
         i = min(i, last - LANES)
         n = min(last - i, STAGED // step // LANES * LANES)
         memcpy(buffer, rows.data + i * step, n * step)
+        if rows.odd != NULL:
+            look_at(rows, buffer, n, root)
         walk_some(root, &staged, 0, n, any_missing, answers, out + i)
         i += n
 
@@ -390,7 +406,7 @@ cdef int make_plan(Plan *plan, Nodes nodes, const real_t[:, :] x, const int64_t[
     plan.rows.data, plan.rows.n = <const char *> &x[0, 0], x.shape[0]
     plan.rows.row_step, plan.rows.column_step = x.strides[0], step
     plan.rows.gapless = step == sizeof(real_t) and x.strides[0] == x.shape[1] * step
-    plan.rows.near = False
+    plan.rows.near, plan.rows.odd = False, NULL
     plan.single, plan.any_missing, plan.packed, plan.packed_answers = real_t is float, any_missing, NULL, NULL
     if not nodes.plain or plan.rows.n < LANES or step % 2 != 0 or (
             max(n * <Py_ssize_t> sizeof(DoubleNode), s.n_features * abs(step)) >= INT_MAX):
@@ -441,69 +457,63 @@ cdef void apply_block(const Plan *plan, const Splits *splits, Py_ssize_t block, 
                    out)
 
 
+cdef int go_down(const Plan *plan, Nodes nodes, const int64_t *answers, int64_t *out, int n_threads, tick) except -1:
+    """All blocks, with a look at signals between some of them."""
+    cdef Py_ssize_t n = plan.rows.n, block, first = 0, last, n_blocks = n_blocks_of(n)
+    cdef Py_ssize_t step = max(<Py_ssize_t> n_threads, FIRST_STEPS // (BLOCK * (nodes.depth + 1)))
+    cdef const Splits *splits = &nodes.splits
+    while first < n_blocks:
+        last = min(first + step, n_blocks)
+        started = perf_counter()
+        for block in prange(first, last, num_threads=n_threads, schedule="dynamic", chunksize=1, nogil=True):
+            apply_block(plan, splits, block, answers, out)
+        first, step = last, better_step(step, perf_counter() - started)
+        PyErr_CheckSignals()
+        if tick is not None:
+            tick(end_of(first - 1, n), n)
+    return 0
+
+
+def _require_shapes(Nodes nodes, n_rows, n_columns, n_answers, n_out):
+    if n_columns != nodes.splits.n_features or n_out != n_rows or n_answers != nodes.splits.n_nodes:
+        raise ValueError("the shapes of the rows, the tree and the answers do not agree")
+
+
 def apply_tree(Nodes nodes, const real_t[:, :] x, const int64_t[::1] answers, int64_t[::1] out, bint any_missing,
                int n_threads, tick=None):
     """out[i] = answers[leaf of row i]: leaf numbers, or any eight bytes a node. `any_missing` may be false only if x
     holds no NaN."""
     cdef Plan plan
-    cdef Py_ssize_t n = x.shape[0], block, first = 0, last, n_blocks = n_blocks_of(n)
-    cdef Py_ssize_t step = max(<Py_ssize_t> n_threads, FIRST_STEPS // (BLOCK * (nodes.depth + 1)))
-    if x.shape[1] != nodes.splits.n_features or out.shape[0] != n or answers.shape[0] != nodes.splits.n_nodes:
-        raise ValueError("the shapes of the rows, the tree and the answers do not agree")
-    if n == 0:
+    _require_shapes(nodes, x.shape[0], x.shape[1], answers.shape[0], out.shape[0])
+    if x.shape[0] == 0:
         return
     make_plan(&plan, nodes, x, answers, any_missing)
     try:
-        while first < n_blocks:
-            last = min(first + step, n_blocks)
-            started = perf_counter()
-            for block in prange(first, last, num_threads=n_threads, schedule="dynamic", chunksize=1, nogil=True):
-                apply_block(&plan, &nodes.splits, block, &answers[0], &out[0])
-            first, step = last, better_step(step, perf_counter() - started)
-            PyErr_CheckSignals()
-            if tick is not None:
-                tick(end_of(first - 1, n), n)
+        go_down(&plan, nodes, &answers[0], &out[0], n_threads, tick)
     finally:
         free_plan(&plan)
 
 
-def fill_paths(const int64_t[::1] parent, const int64_t[::1] leaves, const int64_t[::1] indptr,
-               int64_t[::1] indices):
-    """indices[indptr[i]:indptr[i + 1]] = the nodes from the root to leaf i, found from below."""
-    cdef Py_ssize_t i, k
-    cdef int64_t node
-    for i in range(leaves.shape[0]):
-        node = leaves[i]
-        for k in range(indptr[i + 1] - 1, indptr[i] - 1, -1):
-            indices[k] = node
-            node = parent[node]
-        if i % BLOCK == 0:
-            PyErr_CheckSignals()
+def apply_if_finite(Nodes nodes, const real_t[:, :] x, const int64_t[::1] answers, int64_t[::1] out, int n_threads,
+                    tick=None):
+    """`apply_tree` of rows that nobody has looked at yet: each block is looked at when it is in a cache for its walk.
 
-
-def linear_values(const real_t[:, :] x, const double[:, ::1] linear, const double[::1] fill, const int64_t[::1] leaves,
-                  double[::1] out):
-    """out[i] = the linear model of leaf i at row i, or NaN where a value that it needs is missing and `fill` is None.
-
-    The last column of `linear` holds the constants.
+    False where a number is not finite, the rows have gaps or the tree is not plain: `out` is then worth nothing.
     """
-    cdef Py_ssize_t n = x.shape[0], p = x.shape[1], i, j
-    cdef const double *model
-    cdef bint filled = fill is not None
-    cdef double value, total
-    if linear.shape[1] != p + 1 or leaves.shape[0] != n or out.shape[0] != n or (filled and fill.shape[0] != p):
-        raise ValueError("the shapes of the rows and the models do not agree")
-    for i in range(n):
-        if not 0 <= leaves[i] < linear.shape[0]:
-            raise ValueError("there are fewer linear models than nodes")
-        model, total = &linear[leaves[i], 0], 0
-        for j in range(p):
-            if model[j] != 0:
-                value = x[i, j]
-                total += model[j] * (fill[j] if filled and isnan(value) else value)
-        out[i] = total + model[p]
-        if i % BLOCK == 0:
-            PyErr_CheckSignals()
+    cdef Plan plan
+    cdef int odd = 0
+    if not nodes.plain or x.shape[0] < LANES:
+        return False
+    _require_shapes(nodes, x.shape[0], x.shape[1], answers.shape[0], out.shape[0])
+    make_plan(&plan, nodes, x, answers, False)
+    try:
+        plan.rows.odd = &odd
+        if plan.packed == NULL or not plan.rows.gapless:
+            return False
+        go_down(&plan, nodes, &answers[0], &out[0], n_threads, tick)
+    finally:
+        free_plan(&plan)
+    return odd == 0
 
 
 # ---- fractions of rows ------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ import numpy as np
 
 from kernelrules import check, parallel
 from kernelrules.core import match, walk
+from kernelrules.core.finite import survey
 from kernelrules.core.rule_tree import RuleTree
 from kernelrules.results import Condition, Rule, RuleList
 from kernelrules.results.rules import UNSEEN
@@ -28,6 +29,7 @@ __all__ = [
     "Tests",
     "compiled_tests",
     "halves",
+    "is_plain",
     "masks_of",
     "matcher_of",
     "prediction_codes",
@@ -42,6 +44,7 @@ _LIMITS_WORTH_SORTING = 32  # of one column
 _NANOSECONDS_A_COLUMN, _NANOSECONDS_A_SHARED_TEST = 0.8, 0.2
 _MOST_NANOSECONDS_BY_WORDS = 75.0
 _NODES_A_RULE = 8  # of a tree that is small
+_CACHED = 1 << 21  # bytes of rows that are looked at and then asked, before the next ones
 
 
 def require_rules(rs: Any) -> RuleList:
@@ -240,24 +243,57 @@ class Matcher:
         self.nodes = walk.Nodes(tree)
         self.open = _open_lists(built) if built.n_open else None
 
-    def answers(self, x: np.ndarray, any_missing: bool, table: np.ndarray, threads: int, tick: Any) -> np.ndarray:
-        """table[number of the first rule that holds], the last entry where none does."""
+    def answers(
+        self, x: np.ndarray, any_missing: bool | None, table: np.ndarray, threads: int, tick: Any
+    ) -> np.ndarray | None:
+        """table[number of the first rule that holds], the last entry where none does.
+
+        Whether there are missing values may be None, nobody having looked at x, whose rows have no gaps: that is done
+        on the way, while they are in a cache, and the answer is None where not all numbers are finite.
+        """
         if self.nodes is None:
-            out = np.empty(len(x), dtype=np.int64)
-            n_threads = parallel.enough_threads(threads, len(x) * self.by_words)
-            match.first_rules_by_words(self.tests.compiled, self.tests.start, self.tests.ids, x, out, n_threads, tick)
-            return table.take(out, axis=0)
+            return self._by_words(x, any_missing, table, threads, tick)
         direct = self.open is None and table.ndim == 1 and table.dtype.itemsize == 8 and table.dtype.kind in "fiumM"
         by_node = table[np.maximum(self.answer, 0)] if direct else self.answer
         by_node = np.ascontiguousarray(by_node)
         out = np.empty(len(x), dtype=by_node.dtype)
         n_threads = parallel.enough_threads(threads, len(x) * (self.nodes.depth + 1) * _NANOSECONDS_A_STEP)
-        walk.apply_tree(self.nodes, x, by_node.view(np.int64), out.view(np.int64), any_missing, n_threads, tick)
+        leaves = by_node.view(np.int64), out.view(np.int64)
+        if any_missing is not None:
+            walk.apply_tree(self.nodes, x, *leaves, any_missing, n_threads, tick)
+        elif not walk.apply_if_finite(self.nodes, x, *leaves, n_threads, tick):
+            return None
         if direct:
             return out
         if self.open is not None:
             n_threads = parallel.enough_threads(threads, len(x) * self.n_rules * _NANOSECONDS_A_TEST)
             match.first_rules(self.tests.compiled, *self.open, self.n_rules, x, out, n_threads, tick)
+        return table.take(out, axis=0)
+
+    def _by_words(
+        self, x: np.ndarray, any_missing: bool | None, table: np.ndarray, threads: int, tick: Any
+    ) -> np.ndarray | None:
+        """64 rows at a time through the tests of all rules; of rows that nobody has looked at, some thousands that stay
+        in a cache from the look to the tests."""
+        out = np.empty(len(x), dtype=np.int64)
+        height = max(len(x), 1) if any_missing is not None else max(_CACHED // max(x.strides[0], 1) // 64, 1) * 64
+        n_threads = parallel.enough_threads(threads, min(height, len(x)) * self.by_words)
+        for first in range(0, len(x), height):
+            some = x[first : first + height]
+            if any_missing is None and survey(some, np.zeros(x.shape[1], dtype=np.uint8)) != (None, None):
+                return None
+            within = tick if tick is None or height >= len(x) else parallel.air_of(tick)
+            match.first_rules_by_words(
+                self.tests.compiled,
+                self.tests.start,
+                self.tests.ids,
+                some,
+                out[first : first + height],
+                n_threads,
+                within,
+            )
+            if within is not tick:
+                tick(min(first + height, len(x)), len(x))
         return table.take(out, axis=0)
 
 
@@ -283,6 +319,21 @@ def read_rows(rs: RuleList, X: Any, unseen: str = "allow", name: str = "X") -> t
         categories=rs.levels, feature_names=rs.columns, n_features=rs.n_features, missing=rs.missing
     )
     return read_with_missing(columns, X, "larger" if unseen == "allow" else "error", name)
+
+
+def is_plain(rs: RuleList, X: Any, unseen: str) -> bool:
+    """Whether X can be read as it lies, and nothing but its numbers need be looked at."""
+    return (
+        type(X) is np.ndarray
+        and X.ndim == 2
+        and X.shape[1] == rs.n_features > 0
+        and X.dtype in (np.float32, np.float64)
+        and X.dtype.isnative
+        and X.flags.c_contiguous
+        and X.flags.aligned
+        and unseen in ("allow", "error")
+        and all(levels is None for levels in rs.levels)
+    )
 
 
 _matchers: WeakKeyDictionary[RuleList, Matcher] = WeakKeyDictionary()

@@ -11,7 +11,15 @@ from kernelrules import check, parallel
 from kernelrules.core import match
 from kernelrules.results import AdditiveRules, Coverage, RuleList
 from kernelrules.rules import additive_use
-from kernelrules.rules.matching import compiled_tests, halves, masks_of, matcher_of, read_rows, require_rules
+from kernelrules.rules.matching import (
+    compiled_tests,
+    halves,
+    is_plain,
+    masks_of,
+    matcher_of,
+    read_rows,
+    require_rules,
+)
 from kernelrules.rules.sparse import narrowed
 
 __all__ = ["coverage", "predict", "predict_proba"]
@@ -26,6 +34,10 @@ def _answers(
     threads, tick = parallel.n_threads_or_default(n_threads), parallel.ticker(callback, what)
     rs, X, _ = narrowed(rs, X)
     matcher = matcher_of(rs)
+    if is_plain(rs, X, unseen):
+        found = matcher.answers(X, None, table, threads, tick)
+        if found is not None:
+            return found
     x, missing = read_rows(rs, X, unseen)
     return matcher.answers(x, bool(missing.any()), table, threads, tick)
 

@@ -9,6 +9,7 @@ from scipy import sparse
 
 from kernelrules import check, parallel
 from kernelrules.core import walk
+from kernelrules.core.leaves import fill_paths, linear_values
 from kernelrules.results import Tree
 from kernelrules.tree.columns import filled, read_with_missing
 
@@ -128,7 +129,7 @@ def predict(
     if tree.linear is None:
         return way.values(tree.value)
     out = np.empty(len(way.x))
-    walk.linear_values(way.x, tree.linear, tree.fill, way.leaves(), out)
+    linear_values(way.x, tree.linear, tree.fill, way.leaves(), out)
     unknown = np.isnan(out)
     if unknown.any():
         out[unknown] = way.values(tree.value)[unknown]
@@ -289,7 +290,7 @@ def decision_path(
     indptr = np.append(0, np.cumsum(length[leaves]))
     check.fits_memory((int(indptr[-1]),), np.int64, "the nodes on all paths")
     indices = np.empty(indptr[-1], dtype=np.int64)
-    walk.fill_paths(parent, leaves, indptr, indices)
+    fill_paths(parent, leaves, indptr, indices)
     return sparse.csr_array((np.ones(len(indices), dtype=np.int8), indices, indptr), shape=(len(leaves), tree.n_nodes))
 
 

@@ -13,6 +13,7 @@ from oracles import tree_walk as oracle
 from strategies import dtypes, layouts
 
 from kernelrules.core import walk
+from kernelrules.core.leaves import linear_values
 from kernelrules.results import Surrogates, Tree
 
 HERE = Path(__file__).parent
@@ -234,9 +235,9 @@ def test_linear_values():
     X = np.array([[1.0, 2.0], [np.nan, 2.0], [3.0, np.nan]], dtype=np.float32)
     linear = np.array([[2.0, 0.0, 1.0], [0.5, -1.0, 0.25]])
     out = np.empty(3)
-    walk.linear_values(X, linear, None, np.array([1, 0, 0]), out)
+    linear_values(X, linear, None, np.array([1, 0, 0]), out)
     np.testing.assert_array_equal(out, [0.5 - 2.0 + 0.25, np.nan, 7.0])
-    walk.linear_values(X, linear, np.array([10.0, 20.0]), np.array([1, 0, 1]), out)
+    linear_values(X, linear, np.array([10.0, 20.0]), np.array([1, 0, 1]), out)
     np.testing.assert_array_equal(out, [-1.25, 21.0, 1.5 - 20.0 + 0.25])
 
 
@@ -309,3 +310,38 @@ except KeyboardInterrupt:
     print("interrupted", time.time(), flush=True)
 """
     assert seconds_to_stop(code) < 2
+
+
+# ---- rows that nobody has looked at -------------------------------------------------------------------------------
+
+
+@given(
+    seeds,
+    dtypes,
+    st.integers(8, 300),
+    st.sampled_from([1, 3, 40, 90]),
+    st.sampled_from([None, np.nan, np.inf, -np.inf]),
+)
+def test_rows_are_looked_at_on_the_way(seed, dtype, n, p, odd):
+    """Short rows and long ones, which go through a buffer: what is not a finite number is met wherever it stands."""
+    rng = np.random.default_rng(seed)
+    tree = make_tree(rng, n_splits=6, n_levels=[0] * p)
+    X = rng.normal(size=(n, p)).astype(dtype)
+    if odd is not None:
+        X[rng.integers(n), rng.integers(p)] = odd
+    nodes, out, wanted = walk.Nodes(tree), np.full(n, -1), np.full(n, -1)
+    for n_threads in (1, 2):
+        assert walk.apply_if_finite(nodes, X, np.arange(tree.n_nodes), out, n_threads) == (odd is None)
+    if odd is None:
+        walk.apply_tree(nodes, X, np.arange(tree.n_nodes), wanted, False, 1)
+        np.testing.assert_array_equal(out, wanted)
+
+
+def test_what_cannot_be_looked_at_on_the_way():
+    rng = np.random.default_rng(0)
+    plain, general = make_tree(rng, n_splits=4, n_levels=[0, 0]), make_tree(rng, n_splits=9, n_levels=[3, 3])
+    X = rng.integers(0, 3, size=(40, 2)).astype(np.float64)
+    for tree, x in ((plain, X[:7]), (plain, X[::2]), (plain, np.asfortranarray(X)), (general, X)):
+        assert not walk.apply_if_finite(walk.Nodes(tree), x, np.arange(tree.n_nodes), np.empty(len(x), dtype=int), 1)
+    with pytest.raises(ValueError, match="shapes"):
+        walk.apply_if_finite(walk.Nodes(plain), X, np.arange(plain.n_nodes), np.empty(3, dtype=int), 1)

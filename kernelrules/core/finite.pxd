@@ -1,0 +1,3 @@
+from kernelrules.core.types cimport real_t
+
+cdef bint all_finite(const real_t *values, Py_ssize_t n) noexcept nogil
