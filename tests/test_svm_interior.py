@@ -1,5 +1,7 @@
 """Interior points: certified by the gap's definition, against the oracle's programme, and what fits gain."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,8 +11,8 @@ from scipy import sparse
 from test_svm_newton import KINDS, machine_of, objective, problem_of
 
 from kernelrules import check, kernels, svm
-from kernelrules.svm import dual
-from kernelrules.svm.interior import Interior, interior_point
+from kernelrules.svm import dual, interior
+from kernelrules.svm.interior import Interior, _products, interior_point
 from kernelrules.svm.values import KernelValues
 
 ORACLE_KINDS = dict(zip(KINDS, ["svc", "nu_svc", "svr", "nu_svr", "one_class"], strict=True))
@@ -71,10 +73,10 @@ def test_a_solution_is_left_alone(kind):
     X, problem = problem_of(kind, 40, 1)
     values = KernelValues(X, kernels.RBF(0.5), 1)
     machine = machine_of(problem, values, 0)
-    interior = Interior(values)
-    assert interior.improve(problem, machine, None)
+    solver = Interior(values)
+    assert solver.improve(problem, machine, None)
     found, again = machine.a.copy(), machine.gradient.copy()
-    assert not interior.improve(problem, machine, None)
+    assert not solver.improve(problem, machine, None)
     np.testing.assert_array_equal(machine.a, found)
     np.testing.assert_array_equal(machine.gradient, again)
 
@@ -103,9 +105,9 @@ def test_more_columns_than_points(form):
     X = np.random.default_rng(0).normal(size=(60, 80)) * (np.random.default_rng(1).random((60, 80)) < 0.3)
     values = KernelValues(check.matrix(form(X)), kernels.Linear(), 1)
     machine = machine_of(problem, values, 0)
-    interior = Interior(values)
-    assert interior.steps_worth(problem) > 0
-    assert interior.improve(problem, machine, None)
+    solver = Interior(values)
+    assert solver.steps_worth(problem) > 0
+    assert solver.improve(problem, machine, None)
     check_solved(problem, X @ X.T, machine, [0.0])
 
 
@@ -180,3 +182,85 @@ def test_values_beyond_what_can_be_squared(scale):
     assert np.isfinite(machine.a).all()
     assert (problem.lower <= machine.a).all()
     assert (machine.a <= problem.upper).all()
+
+
+def test_an_objective_that_is_noise_does_not_count():
+    """Where K times the variables has more digits than float64, a lower objective may be worse by all else."""
+    n = 30
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(n, 3))
+    K = 1e30 * (X @ X.T)
+    K = (K + K.T) / 2
+    problem = dual.eps_svr(1e-3 * rng.normal(size=n), np.full(n, 1e-5), 1e-3)
+    values = KernelValues(K, kernels.Precomputed(), 1)
+    machine = machine_of(problem, values, 30)
+    before = problem.gap(machine.a, machine.gradient)
+    Interior(values).improve(problem, machine, None)
+    assert problem.gap(machine.a, machine.gradient) <= before
+
+
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_a_gap_or_an_objective_that_rises_leaves_a_machine_alone(monkeypatch, sign):
+    X, problem = problem_of("c_svc", 40, 1)
+    values = KernelValues(X, kernels.RBF(0.5), 1)
+    machine = machine_of(problem, values, 10)
+    before, found = machine.a.copy(), []
+    monkeypatch.setattr(dual.Problem, "gap", lambda self, a, gradient: found.append(sign * len(found)) or found[-1])
+    assert Interior(values).improve(problem, machine, None) == (sign == 1)
+    assert len(found) == 2
+    assert np.array_equal(machine.a, before) == (sign == -1)
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_numbers_beyond_float64_warn_of_nothing(monkeypatch, n_threads):
+    monkeypatch.setattr("kernelrules.parallel.enough_threads", lambda n_threads, *_, **__: n_threads)
+    X, problem = problem_of("c_svc", 40, 1)
+    for values in (
+        KernelValues(1e305 * kernels.gram(X, kernel=kernels.RBF(0.5)), kernels.Precomputed(), n_threads),
+        KernelValues(1e152 * X, kernels.Linear(), n_threads),
+    ):
+        Interior(values).improve(problem, machine_of(problem, values, 0), None)
+    _products(np.full((5000, 2), 1e200), np.full(5000, 1e200), n_threads)
+
+
+def test_one_machine_does_not_end_another(monkeypatch):
+    """The few steps that are left to a solution of interior points are not those of a machine that has none."""
+    X, y = hard_rows(3000)
+    y = np.where(y, 1, 0) + np.where(X[:, 0] > 1, 1, 0)
+    improve, asked = Interior.improve, []
+    monkeypatch.setattr(interior, "_LEAST", 1000)
+    monkeypatch.setattr(interior, "_WAIT", 0.0)
+    monkeypatch.setattr(dual, "_AFTERWARDS", 10)
+    monkeypatch.setattr(Interior, "improve", lambda *a: bool(asked.append(1) or len(asked) != 2) and improve(*a))
+    model = svm.svc(X, y, C=1.0, kernel=kernels.Linear())
+    assert len(asked) == 3
+    assert model.certificate.converged
+
+
+def costly_rounds():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20_000, 5))
+    return X, (X @ rng.normal(size=(5, 3)) + 3 * rng.normal(size=(20_000, 3))).argmax(axis=1)
+
+
+def test_rounds_of_few_steps_are_not_waited_for():
+    X, y = costly_rounds()
+    X, y = X[y < 2], y[y < 2]
+    model = svm.svc(X, y, C=0.1, kernel=kernels.Linear())
+    problem = dual.c_svc([(0, len(y))], np.where(y > 0, 1.0, -1.0), np.full(len(y), 0.1))
+    found = Interior(KernelValues(X, kernels.Linear(), 1))
+    assert found.steps_worth(problem) > model.certificate.iterations
+    assert model.certificate.gap <= 1e-8 * model.certificate.primal
+    assert model.rows_computed <= found.rows_worth(problem) + 20 * 512
+
+
+def test_what_is_waited_for_depends_on_neither_threads_nor_executors():
+    X, y = costly_rounds()
+    one, two = (svm.svc(X, y, C=0.1, kernel=kernels.Linear(), n_threads=n) for n in (1, 2))
+    with ThreadPoolExecutor(2) as executor:
+        three = svm.svc(X, y, C=0.1, kernel=kernels.Linear(), executor=executor)
+    assert one.certificate.gap <= 1e-8 * one.certificate.primal
+    for other in (two, three):
+        np.testing.assert_array_equal(other.dual_coef, one.dual_coef)
+        assert [c.iterations for c in other.certificates] == [c.iterations for c in one.certificates]

@@ -175,7 +175,8 @@ cdef int lend(Store *store, const Store *whole) noexcept nogil:
 def solve(KernelRows rows, machines, double tol, Py_ssize_t max_steps, int n_threads, tick=None, max_rows=None,
           improve=None):
     """Solve the machines, all on the same rows, until each one's violation is at most tol or it took max_steps steps;
-    or until max_rows kernel rows were computed in all, which is looked at after each round.
+    or until max_rows kernel rows were computed in all, or by each one from now on where each has a store of its own;
+    that is looked at after each round.
 
     `tick(done, total, violation)` is called, and signals are looked at, several times a second. Machines are spread
     over the threads where their rows allow it; one alone uses the threads inside. `improve(m)` is called when machine m
@@ -218,14 +219,14 @@ def solve(KernelRows rows, machines, double tol, Py_ssize_t max_steps, int n_thr
                     if jobs[m].dual.outcome == MORE:
                         improve(m)
                         jobs[m].work.until_check = 1        # most points matter no more than they did: shrink at once
-                if is_open(&jobs[m], max_steps):
+                if is_open(&jobs[m], max_steps) and (jobs[m].lent.n_computed < most_rows or jobs[m].work.n_changed > 0):
                     open_jobs[n_open] = &jobs[m]
                     n_open += 1
                 elif jobs[m].started:
                     settle_job(&jobs[m], single)
                     free_work(&jobs[m].work)
                     jobs[m].started = False
-            if rows.store.n_computed >= most_rows and n_behind == 0:
+            if not apart and rows.store.n_computed >= most_rows and n_behind == 0:
                 break
             started = perf_counter()
             if largest > 2 * SMALL:             # a few at a time: each has memory of its own for the shrunk problem
@@ -233,7 +234,7 @@ def solve(KernelRows rows, machines, double tol, Py_ssize_t max_steps, int n_thr
             with nogil:
                 if apart:
                     for m in prange(n_open, num_threads=n_threads, schedule="dynamic", chunksize=1):
-                        run_job(open_jobs[m], tol, slice_steps, max_steps, single)
+                        run_job(open_jobs[m], tol, slice_steps if endless else 1, max_steps, single)
                 else:
                     rows.store.n_threads = n_threads
                     if n_open > 0:

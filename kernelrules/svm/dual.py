@@ -64,6 +64,11 @@ class Problem:
         """What is minimised, at variables with that gradient."""
         return float((a * (gradient + self.linear)).sum() / 2 + self.kink * np.abs(a).sum())
 
+    def gap(self, a: np.ndarray, gradient: np.ndarray) -> float:
+        """By how much the objective may at most be larger than the least there is."""
+        primal, dual = primal_and_dual(self, a, gradient)
+        return primal - dual
+
     def beta(self, a: np.ndarray, n_points: int) -> np.ndarray:
         """The coefficient of every point."""
         return np.bincount(self.points(), weights=a, minlength=n_points)
@@ -244,10 +249,12 @@ def solve(
     interior = Interior(values)
     worth = [interior.steps_worth(problem) for problem in problems] if exact else [None]
     if None not in worth and max(worth) < limit:
-        machines = _run(values, problems, machines, aim, max(worth), tick)
-        for problem, machine in zip(problems, machines, strict=True):
-            if (machine.unfinished or machine.stalled) and interior.improve(problem, machine, tick):
-                limit = min(limit, machine.n_steps + _AFTERWARDS)
+        most = [interior.rows_worth(problem) for problem in problems]
+        machines = _run(values, problems, machines, aim, max(worth), tick, None if None in most else max(most))
+        late = [(p, m) for p, m in zip(problems, machines, strict=True) if m.unfinished or m.stalled]
+        improved = [interior.improve(problem, machine, tick) for problem, machine in late]
+        if all(done or machine.stalled for done, (_, machine) in zip(improved, late, strict=True)):
+            limit = min(limit, max(machine.n_steps for machine in machines) + _AFTERWARDS)
     for attempt in range(_REFINEMENTS):
         ran = _run(values, [problems[m] for m in open_ones], [machines[m] for m in open_ones], aim, limit, tick)
         for m, machine in zip(open_ones, ran, strict=True):
@@ -275,12 +282,18 @@ def solve(
 
 
 def _run(
-    values: KernelValues, problems: list[Problem], machines: list[smo.Machine], aim: float, limit: int, tick: Any
+    values: KernelValues,
+    problems: list[Problem],
+    machines: list[smo.Machine],
+    aim: float,
+    limit: int,
+    tick: Any,
+    max_rows: int | None = None,
 ) -> list[smo.Machine]:
     """The solver, on rows first and then on the whole matrix where many rows turn out to be needed; several machines by
-    workers, where there are any."""
+    workers, where there are any. max_rows: of a linear machine, whose rounds may cost more than their steps."""
     if values.workers is not None and len(machines) > 1:
-        return values.workers.solve(problems, machines, aim, limit)
+        return values.workers.solve(problems, machines, aim, limit, max_rows)
     most = values.rows_before_matrix()
     if most is not None:
         smo.solve(values.rows, machines, aim, limit, values.n_threads, tick, most)
@@ -290,13 +303,23 @@ def _run(
     if values.rows.kind == rows.WHOLE_KIND:
         newton.solve(values, problems, machines, aim, limit, tick)
     else:
-        smo.solve(values.rows, machines, aim, limit, values.n_threads, tick)
+        if max_rows is not None and len(machines) == 1:
+            max_rows += values.rows.n_computed
+        smo.solve(values.rows, machines, aim, limit, values.n_threads, tick, max_rows)
     return machines
 
 
-def run_alone(values: KernelValues, problem: Problem, machine: smo.Machine, aim: float, limit: int, tick: Any) -> Any:
+def run_alone(
+    values: KernelValues,
+    problem: Problem,
+    machine: smo.Machine,
+    aim: float,
+    limit: int,
+    tick: Any,
+    max_rows: int | None = None,
+) -> Any:
     """A machine after its run: what a worker does with one."""
-    return _run(values, [problem], [machine], aim, limit, tick)[0]
+    return _run(values, [problem], [machine], aim, limit, tick, max_rows)[0]
 
 
 def _refresh(values: KernelValues, problems: list[Problem], machines: list[smo.Machine]) -> None:

@@ -14,7 +14,7 @@ kernel of few columns, and else K's eigenvectors times the roots of its eigenval
 lie at their bounds is read from x and z; those go there, and the others are found again from the equations that are
 left.
 
-Invariant: a machine is changed only where that lowers its objective, and its bounds and sums are kept.
+Invariant: a machine is changed only where that lowers its objective and its gap, and its bounds and sums are kept.
 """
 
 from __future__ import annotations
@@ -45,7 +45,9 @@ _OVERHEAD = 8e4  # nanoseconds of numpy's calls in an iteration
 _WAIT = 0.3  # of the time that it takes: more often than not it is needed, once so many steps were not enough
 _BLOCK = 4096  # rows multiplied at a time
 _LEAST = 20_000  # steps of SMO that are always waited for
+_LEAST_TIME = 2e7  # nanoseconds of its rounds that are
 _SET = 600  # variables among which the solver of linear machines looks for a step, where there are many more
+_MEMBERS = 512  # points of a round of theirs
 
 
 class Interior:
@@ -65,29 +67,48 @@ class Interior:
         values, source = self.values, self.values.source
         if source is None or values.rows.single or values.rows.kind == rows.CACHED_KIND:
             return None
-        n_variables = np.count_nonzero(problem.upper > 0) + np.count_nonzero(problem.lower < 0)
-        linear = source[0] == "linear"
-        width = min(source[1].shape[1], values.n)
-        if width > _WIDEST or 40.0 * n_variables * width > values.budget:
+        width = self._width()
+        if width > _WIDEST or 40.0 * _count(problem) * width > values.budget:
             return None
-        before = float(width) ** 3 if width == values.n else 0.0  # for eigenvectors
-        among = min(values.n, _SET) if linear else len(problem.upper)
-        nanoseconds = before + 40 * (_OVERHEAD + n_variables * (60.0 + 6.5 * width + width * width / 45.0))
-        return max(_LEAST, int(_WAIT * nanoseconds / (100.0 + 1.5 * among)))
+        among = min(values.n, _SET) if source[0] == "linear" else len(problem.upper)
+        return max(_LEAST, int(_WAIT * self._nanoseconds(problem) / (100.0 + 1.5 * among)))
+
+    def rows_worth(self, problem: Problem) -> int | None:
+        """Rows of working sets to wait for at most, where a round of few steps costs more than they do; None: of a
+        matrix there are none."""
+        kind, data, _ = self.values.source
+        if kind != "linear":
+            return None
+        entries = len(data.data) / self.values.n if isinstance(data, check.Csr) else data.shape[1]
+        of_row = len(problem.upper) * (20.0 + 0.5 * entries) / _MEMBERS + _MEMBERS * (0.5 + 0.035 * entries)
+        return int(max(_LEAST_TIME, _WAIT * self._nanoseconds(problem)) / of_row)
+
+    def _width(self) -> int:
+        return min(self.values.source[1].shape[1], self.values.n)
+
+    def _nanoseconds(self, problem: Problem) -> float:
+        """What a solution takes, about."""
+        width = self._width()
+        before = float(width) ** 3 if width == self.values.n else 0.0  # for eigenvectors
+        of_system = width * width * (5.0 + width / 60.0)
+        return before + 40 * (_OVERHEAD + of_system + _count(problem) * (60.0 + 6.5 * width + width * width / 45.0))
 
     def improve(self, problem: Problem, machine: smo.Machine, tick: Any) -> bool:
         """Bring the machine to the solution; False, and nothing is changed, where there is nothing to be gained."""
-        if self.factor is None:
-            return False
         # What overflows is found not to be finite, or no better. BLAS's sums depend on its threads.
         with np.errstate(all="ignore"), parallel.blas_threads(1):
+            if self.factor is None:
+                return False
             a = _solve(self.factor, problem, self.values.n_threads, progress.air_of(tick))
             if a is None:
                 return False
             gradient = self.values.exact_product(problem.beta(a, self.values.n)[None, :])[0][problem.points()]
             gradient += problem.linear
-        if not problem.objective(a, gradient) < problem.objective(machine.a, machine.gradient):
-            return False
+            # Where kernel values times C have more digits than float64, the objective is noise, but the gap is not.
+            before = machine.a, machine.gradient
+            better = problem.objective(a, gradient) < problem.objective(*before)
+            if not (better and problem.gap(a, gradient) < problem.gap(*before)):
+                return False
         machine.a[...] = a
         machine.gradient[...] = gradient
         machine.moved()
@@ -112,8 +133,13 @@ class Interior:
         largest = eigenvalues[-1]
         if not largest > 0 or eigenvalues[0] < -_INDEFINITE * largest:
             return None
-        used = eigenvalues > largest * len(data) * 1e-16
+        used = eigenvalues > largest * (len(data) * 1e-16)
         return vectors[:, used] * np.sqrt(eigenvalues[used])
+
+
+def _count(problem: Problem) -> int:
+    """Variables x of a problem."""
+    return np.count_nonzero(problem.upper > 0) + np.count_nonzero(problem.lower < 0)
 
 
 def _solve(factor: np.ndarray, problem: Problem, n_threads: int, air: Any) -> np.ndarray | None:
@@ -244,8 +270,9 @@ def _products(A: np.ndarray, scale: np.ndarray, n_threads: int) -> np.ndarray:
     """(scale·A)ᵀ(scale·A), added up over blocks of rows in their order, whichever thread makes them."""
 
     def of_block(first: int) -> np.ndarray:
-        part = A[first : first + _BLOCK] * scale[first : first + _BLOCK, None]
-        return part.T @ part
+        with np.errstate(all="ignore"):  # the caller's is not that of another thread
+            part = A[first : first + _BLOCK] * scale[first : first + _BLOCK, None]
+            return part.T @ part
 
     n, width = A.shape
     threads = parallel.enough_threads(n_threads, n * width * (1.0 + width / 50.0), of_python=True)

@@ -27,7 +27,7 @@ class Workers:
         self.rows = self.handle = None
 
     def solve(
-        self, problems: list[dual.Problem], machines: list[smo.Machine], aim: float, limit: int
+        self, problems: list[dual.Problem], machines: list[smo.Machine], aim: float, limit: int, max_rows: int | None
     ) -> list[smo.Machine]:
         """The machines after their runs."""
         values = self.values
@@ -35,7 +35,7 @@ class Workers:
             self.handle = self.scatter(values.source)
             values.use_source(sharing.seen_here(self.handle, values.source))  # one copy for this process and all others
             self.rows = values.rows
-        common = (aim, limit, values.budget, self.settings.task_threads)
+        common = (aim, limit, max_rows, values.budget, self.settings.task_threads)
         tasks = [(self.handle, p, m, *common) for p, m in zip(problems, machines, strict=True)]
         found = parallel.run(_solve, tasks, self.settings.executor, self.settings.tick, "machine")
         self.rows.add_computed(sum(n_computed for _, n_computed in found))
@@ -43,10 +43,17 @@ class Workers:
 
 
 def _solve(
-    source: tuple, problem: dual.Problem, machine: smo.Machine, aim: float, limit: int, budget: int, n_threads: int
+    source: tuple,
+    problem: dual.Problem,
+    machine: smo.Machine,
+    aim: float,
+    limit: int,
+    max_rows: int | None,
+    budget: int,
+    n_threads: int,
 ) -> tuple[smo.Machine, int]:
     values = KernelValues.from_source(source, budget, parallel.n_threads_or_default(n_threads))
-    machine = dual.run_alone(values, problem, machine, aim, limit, parallel.ticker(None, "svm"))
+    machine = dual.run_alone(values, problem, machine, aim, limit, parallel.ticker(None, "svm"), max_rows)
     return machine, values.rows.n_computed
 
 
