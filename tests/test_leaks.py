@@ -14,9 +14,8 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
-# NumPy keeps small blocks for later, up to a limit: at first up to 100 bytes a call. An array that stays has more, and
-# what the core itself does not free is counted exactly below.
-BYTES_A_CALL = 200
+# An array that stays has more, and what the core itself does not free is counted exactly below.
+BYTES_A_CALL = 100
 FAILURES = 2000 if os.environ.get("KERNELRULES_FUZZ") else 25  # of each call; the number of its allocations is about 50
 
 ANOTHER_WAY = {"additive"}  # without the matrix of its working set it goes through the columns
