@@ -331,7 +331,6 @@ def test_plain_rows_answer_as_those_that_were_read_first(monkeypatch, by_words, 
     """Also where one of them, far behind, has a missing value or is refused, which says its row's own number."""
     X, y, _, _ = datasets.spambase()
     rs = dataclasses.replace(rules.extract(tree.grow(X[::3], y[::3], max_leaves=12)), missing=missing)
-    monkeypatch.setattr(matching, "_CACHED", 64 * 57 * 4)
     if by_words:
         monkeypatch.setattr(matching, "_NODES_A_RULE", -1)
     assert (matching.Matcher(rs).nodes is None) == by_words

@@ -5,6 +5,7 @@ from libc.stdint cimport int64_t, uint64_t
 cdef struct Test:
     int64_t column
     double low, high                    # low < x <= high
+    float low_single, high_single       # the same of float32 numbers
     bint missing                        # whether a missing value passes
     const unsigned char *levels         # NULL: numbers; else a flag for unseen levels and one for each level
     int64_t n_levels

@@ -2,7 +2,7 @@
 
     a test of column j passes  iff  low < x_j <= high, or its level has its flag set; for a missing x_j iff `missing`
 
-Invariant: a bit, a count and a rule's number depend on the row alone, so any number of threads gives the same.
+Rows hold finite numbers, and NaN for missing ones. Invariant: a bit, a count and a rule's number depend on the row alone, so any number of threads gives the same.
 """
 
 from cython.parallel cimport prange, threadid
@@ -11,6 +11,7 @@ from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
 
+from kernelrules.core.finite cimport all_finite
 from kernelrules.core.gram cimport better_step
 from kernelrules.core.machine cimport simd_level
 from kernelrules.core.simd cimport pick, transpose
@@ -25,11 +26,13 @@ cdef extern from "fetch.h" nogil:
     enum:
         KR_LINE
     void kr_fetch(const char *address) noexcept
+    void kr_fetch_lines(const char *rows, Py_ssize_t n_bytes) noexcept
     void kr_fetch_rows(const char *rows, Py_ssize_t n_rows, Py_ssize_t row_step) noexcept
 
 cdef extern from "words.h" nogil:
     uint64_t kr_word_d(int level, const double *values, double low, double high, int missing) noexcept
-    uint64_t kr_word_f(int level, const float *values, double low, double high, int missing) noexcept
+    uint64_t kr_word_f(int level, const float *values, float low, float high, int missing) noexcept
+    float kr_float_below(double x) noexcept
     int kr_lowest(uint64_t word) noexcept
 
 cdef enum:
@@ -70,6 +73,7 @@ cdef class Tests:
             if not 0 <= column[i] < self.n_columns:
                 raise ValueError(f"a rule tests column {column[i]}, but there are {self.n_columns}")
             test.column, test.missing, test.low, test.high = column[i], missing[i] != 0, low[i], high[i]
+            test.low_single, test.high_single = kr_float_below(low[i]), kr_float_below(high[i])
             test.levels, test.n_levels = NULL, n_levels[column[i]]
             if level_start[i] >= 0:
                 if level_start[i] + test.n_levels + 1 > flags.shape[0]:
@@ -129,14 +133,17 @@ cdef struct Source:         # rows as they lie, and the columns of them that are
     const int64_t *columns
     Py_ssize_t n_used
     bint whole              # all columns, which are those of rows without gaps
+    int *odd                # set where rows hold a number that is not finite; NULL: nobody asks
     int level
 
 
 cdef void gather(const Source *rows, Py_ssize_t first, real_t *values) noexcept nogil:
     """The columns that are tested, one after the other, of WORD rows; past the last one NaN."""
     cdef Py_ssize_t i, j, n_rows = min(<Py_ssize_t> WORD, rows.n - first)
+    if rows.odd != NULL and not all_finite(<const real_t *> (rows.data + first * rows.row_step),
+                                           n_rows * rows.n_columns):
+        rows.odd[0] = 1
     for i in range(n_rows):
-        kr_fetch_rows(rows.data + (first + i + AHEAD) * rows.row_step, 1, rows.row_step)
         if not rows.whole:
             for j in range(rows.n_used):
                 values[j * STRIDE + i] = (<const real_t *> (rows.data + (first + i) * rows.row_step
@@ -162,7 +169,7 @@ cdef uint64_t word_of(const Test *test, const real_t *values, int level) noexcep
         if real_t is double:
             return kr_word_d(level, values, test.low, test.high, test.missing)
         else:
-            return kr_word_f(level, values, test.low, test.high, test.missing)
+            return kr_word_f(level, values, test.low_single, test.high_single, test.missing)
     for i in range(WORD):
         word |= <uint64_t> passes(test, values[i]) << i
     return word
@@ -313,7 +320,7 @@ cdef int find_used(Used used, Tests tests, const int64_t[::1] chosen, const real
     used.place = memoryview(bytearray((n + 1) * sizeof(int64_t))).cast("q")
     used.columns = memoryview(bytearray((n + 1) * sizeof(int64_t))).cast("q")
     rows.data, rows.n, rows.n_columns = <const char *> &x[0, 0], x.shape[0], x.shape[1]
-    rows.row_step, rows.column_step, rows.level = x.strides[0], x.strides[1], simd_level()
+    rows.row_step, rows.column_step, rows.level, rows.odd = x.strides[0], x.strides[1], simd_level(), NULL
     places = {}
     for e in range(n):
         if not 0 <= chosen[e] < tests.n:
@@ -377,7 +384,8 @@ cdef struct RuleTests:      # borrowed: rule r has the tests ids[start[r]] to id
     const int64_t *place                # of a test's column among those that are used
     const int64_t *start
     const int64_t *ids
-    Py_ssize_t n_tests, n_rules
+    const int64_t *answers              # of each rule, and of rows for which none holds
+    Py_ssize_t n_tests, n_rules, fetched
 
 
 cdef Py_ssize_t desk_size(const RuleTests *rules) noexcept nogil:
@@ -385,10 +393,10 @@ cdef Py_ssize_t desk_size(const RuleTests *rules) noexcept nogil:
     return (rules.rows.n_used * STRIDE + rules.n_tests) * 8 + (rules.n_tests + 63) // 64 * 64
 
 
-cdef void first_of_word(const RuleTests *rules, char *desk, uint64_t waiting, int64_t *out,
+cdef void first_of_word(const RuleTests *rules, char *desk, uint64_t waiting, const char *coming, int64_t *out,
                         const real_t *example) noexcept nogil:
-    """The first rule that holds for each of the waiting rows, or n_rules; their values are on the desk. A test is made
-    when the first rule asks for it that some row still needs."""
+    """The answer of the first rule that holds for each of the waiting rows, whose values are on the desk. A test is
+    made when the first rule asks for it that some row still needs."""
     cdef const real_t *values = <const real_t *> desk
     cdef uint64_t *words = <uint64_t *> (<double *> desk + rules.rows.n_used * STRIDE)
     cdef unsigned char *made = <unsigned char *> (words + rules.n_tests)
@@ -402,22 +410,28 @@ cdef void first_of_word(const RuleTests *rules, char *desk, uint64_t waiting, in
                 t = rules.ids[k]
                 if not made[t]:
                     made[t] = 1
+                    kr_fetch_lines(coming, rules.fetched)
+                    coming += rules.fetched
                     words[t] = word_of(&rules.tests[t], values + rules.place[t] * STRIDE, rules.rows.level)
                 held &= words[t]
                 if held == 0:
                     break
         waiting &= ~held
         while held:
-            out[kr_lowest(held)] = r
+            out[kr_lowest(held)] = rules.answers[r]
             held &= held - 1
         if waiting == 0:
             return
 
 
 def first_rules_by_words(Tests tests, const int64_t[::1] start, const int64_t[::1] ids, const real_t[:, :] x,
-                         int64_t[::1] out, int n_threads, tick=None):
-    """out[i] = the first rule that holds for row i, or the number of rules; rule r has the tests ids[start[r]] to
-    ids[start[r + 1] - 1]. Takes 64 rows at a time through the list, as far as one of them needs."""
+                         const int64_t[::1] answers, int64_t[::1] out, bint looked_at, int n_threads, tick=None):
+    """out[i] = answers[the first rule that holds for row i, or the number of rules]: eight bytes each. Rule r has the
+    tests ids[start[r]] to ids[start[r + 1] - 1]. Takes 64 rows at a time through the list, as far as one needs it.
+
+    Rows without gaps need not be `looked_at`: that is done here, while they are in a cache. False where not all numbers
+    are finite; `out` is then worth nothing.
+    """
     cdef Py_ssize_t n = x.shape[0], word, first = 0, last, step = 128 * n_threads, i, size
     cdef Py_ssize_t n_words = (n + WORD - 1) // WORD
     cdef int64_t[::1] all_tests = memoryview(bytearray((tests.n + 1) * sizeof(int64_t))).cast("q")
@@ -425,7 +439,9 @@ def first_rules_by_words(Tests tests, const int64_t[::1] start, const int64_t[::
     cdef Used used = Used()
     cdef char *desks
     cdef char *desk
-    if out.shape[0] != n or x.shape[1] != tests.n_columns or start.shape[0] < 1 or start[0] != 0:
+    cdef int odd = 0
+    if out.shape[0] != n or x.shape[1] != tests.n_columns or start.shape[0] < 1 or start[0] != 0 or (
+            answers.shape[0] != start.shape[0]):
         raise ValueError("the shapes of the rows, the tests and the answers do not agree")
     for i in range(start.shape[0] - 1):
         if not start[i] <= start[i + 1] <= ids.shape[0]:
@@ -434,12 +450,16 @@ def first_rules_by_words(Tests tests, const int64_t[::1] start, const int64_t[::
         if not 0 <= ids[i] < tests.n:
             raise ValueError(f"there is no test {ids[i]}")
     if n == 0:
-        return
+        return True
+    if not looked_at and not (x.strides[1] == sizeof(real_t) and x.strides[0] == x.shape[1] * x.strides[1]):
+        raise ValueError("rows with gaps must have been looked at")
     for i in range(tests.n):
         all_tests[i] = i
     find_used(used, tests, all_tests[:tests.n], x)
     rules.tests, rules.n_tests, rules.n_rules, rules.rows = tests.tests, tests.n, start.shape[0] - 1, &used.rows
     rules.place, rules.start, rules.ids = &used.place[0], &start[0], &ids[0] if ids.shape[0] > 0 else NULL
+    rules.answers, used.rows.odd = &answers[0], NULL if looked_at else &odd
+    rules.fetched = ((used.rows.row_step * WORD) // (rules.n_tests + 1) + 63) // 64 * 64
     size = desk_size(&rules)
     desks = <char *> malloc(n_threads * size + 1)
     if desks == NULL:
@@ -451,13 +471,15 @@ def first_rules_by_words(Tests tests, const int64_t[::1] start, const int64_t[::
             for word in prange(first, last, num_threads=n_threads, schedule="dynamic", chunksize=TASKS, nogil=True):
                 desk = desks + threadid() * size
                 gather(&used.rows, word * WORD, <real_t *> desk)
-                first_of_word(&rules, desk, rows_of_word(word, n), &out[word * WORD], <const real_t *> desk)
+                first_of_word(&rules, desk, rows_of_word(word, n), used.rows.data + (word + 1) * WORD * used.rows.row_step,
+                              &out[word * WORD], <const real_t *> desk)
             first, step = last, better_step(step, perf_counter() - started)
             PyErr_CheckSignals()
             if tick is not None:
                 tick(min(first * WORD, n), n)
     finally:
         free(desks)
+    return odd == 0
 
 
 def fill_thresholds(Tests tests, const int64_t[::1] chosen, const int64_t[::1] below, const int64_t[::1] order,

@@ -33,6 +33,7 @@ cdef enum:
     LEVELS = 4          # steps between two looks at whether all of them have arrived
     BLOCK = 2048        # rows of one task
     AHEAD = 32          # rows: fetched before their turn
+    LOOKED = 16384      # bytes of rows that are looked at and then walk, half of the nearest cache
     STAGED = 32768      # bytes of rows in a buffer
     LONG_ROW = 256      # bytes of a row, beyond which rows go there
     FIRST_STEPS = 10_000_000    # of rows down one level, before the first look at signals: about 10 ms
@@ -82,7 +83,7 @@ cdef struct Rows:
     const char *data
     Py_ssize_t n, row_step, column_step     # steps in bytes
     bint gapless                            # one number right behind the other
-    bint near                               # in a cache already
+    const char *coming                      # fetched while row 0 walks, and so on; NULL: all are in a cache
     int *odd                                # set where rows hold numbers that are not finite; NULL: nobody asks
 
 cdef struct Plan:
@@ -363,8 +364,8 @@ cdef void walk_some(const node_t *root, const Rows *rows, Py_ssize_t first, Py_s
     cdef Py_ssize_t i = first
     while i < last:
         i = min(i, last - LANES)
-        if not rows.near:
-            kr_fetch_rows(rows.data + (i + AHEAD) * rows.row_step, LANES, rows.row_step)
+        if rows.coming != NULL:
+            kr_fetch_rows(rows.coming + i * rows.row_step, LANES, rows.row_step)
         if any_missing:     # constants, so that there are two loops and neither asks
             walk_lanes(root, rows, i, True, answers, out)
         else:
@@ -372,27 +373,44 @@ cdef void walk_some(const node_t *root, const Rows *rows, Py_ssize_t first, Py_s
         i += LANES
 
 
-cdef void walk_block(const node_t *root, const Rows *rows, Py_ssize_t first, Py_ssize_t last, bint any_missing,
-                     const int64_t *answers, int64_t *out) noexcept nogil:
-    """walk_some, of long rows in a buffer: copied one after another they come from memory sooner than the walk would
+cdef void walk_looking(const node_t *root, const Rows *rows, Py_ssize_t first, Py_ssize_t last,
+                       const int64_t *answers, int64_t *out) noexcept nogil:
+    """walk_some of rows that nobody has looked at: a few are, which brings them into the nearest cache, and then walk
+    while the next ones come from memory."""
+    cdef Py_ssize_t i = first, step = rows.row_step, n = max(LOOKED // step // LANES, <Py_ssize_t> 1) * LANES
+    cdef Rows some = rows[0]
+    some.coming = rows.data + n * step
+    while i < last:
+        i = min(i, last - LANES)
+        look_at(rows, rows.data + i * step, min(n, last - i), root)
+        walk_some(root, &some, i, min(i + n, last), False, answers, out)
+        i += n
+
+
+cdef void walk_staged(const node_t *root, const Rows *rows, Py_ssize_t first, Py_ssize_t last, bint any_missing,
+                      const int64_t *answers, int64_t *out) noexcept nogil:
+    """walk_some of long rows in a buffer: copied one after another they come from memory sooner than the walk would
     ask for them, here and there."""
     cdef char buffer[STAGED]
     cdef Py_ssize_t i = first, step = rows.row_step, n
     cdef Rows staged = rows[0]
-    if not rows.gapless or not LONG_ROW < step <= STAGED // (4 * LANES):
-        if rows.odd != NULL:
-            look_at(rows, rows.data + first * step, last - first, root)
-        walk_some(root, rows, first, last, any_missing, answers, out)
-        return
-    staged.data, staged.near = buffer, True
+    staged.data, staged.coming = buffer, NULL
     while i < last:
         i = min(i, last - LANES)
         n = min(last - i, STAGED // step // LANES * LANES)
         memcpy(buffer, rows.data + i * step, n * step)
-        if rows.odd != NULL:
-            look_at(rows, buffer, n, root)
         walk_some(root, &staged, 0, n, any_missing, answers, out + i)
         i += n
+
+
+cdef void walk_block(const node_t *root, const Rows *rows, Py_ssize_t first, Py_ssize_t last, bint any_missing,
+                     const int64_t *answers, int64_t *out) noexcept nogil:
+    if rows.odd != NULL:
+        walk_looking(root, rows, first, last, answers, out)
+    elif rows.gapless and LONG_ROW < rows.row_step <= STAGED // (4 * LANES):
+        walk_staged(root, rows, first, last, any_missing, answers, out)
+    else:
+        walk_some(root, rows, first, last, any_missing, answers, out)
 
 
 # ---- from Python ------------------------------------------------------------------------------------------------
@@ -406,7 +424,7 @@ cdef int make_plan(Plan *plan, Nodes nodes, const real_t[:, :] x, const int64_t[
     plan.rows.data, plan.rows.n = <const char *> &x[0, 0], x.shape[0]
     plan.rows.row_step, plan.rows.column_step = x.strides[0], step
     plan.rows.gapless = step == sizeof(real_t) and x.strides[0] == x.shape[1] * step
-    plan.rows.near, plan.rows.odd = False, NULL
+    plan.rows.coming, plan.rows.odd = plan.rows.data + AHEAD * plan.rows.row_step, NULL
     plan.single, plan.any_missing, plan.packed, plan.packed_answers = real_t is float, any_missing, NULL, NULL
     if not nodes.plain or plan.rows.n < LANES or step % 2 != 0 or (
             max(n * <Py_ssize_t> sizeof(DoubleNode), s.n_features * abs(step)) >= INT_MAX):

@@ -3,7 +3,8 @@
  *
  *     bit i  =  low < values[i] <= high, or values[i] is NaN and `missing`
  *
- * Invariant: the same bits on every level, as nothing is rounded.
+ * The numbers are finite or NaN: a limit that is infinite is none. Invariant: the same bits on every level, as nothing is
+ * rounded.
  */
 #ifndef KERNELRULES_WORDS_H
 #define KERNELRULES_WORDS_H
@@ -69,9 +70,10 @@ static inline uint64_t kr_word_d(int level, const double *values, double low, do
     KR_WORD_PICK(pd, values, low, high, missing);
 }
 
-static inline uint64_t kr_word_f(int level, const float *values, double low, double high, int missing)
+/* Limits as kr_float_below has them. */
+static inline uint64_t kr_word_f(int level, const float *values, float low, float high, int missing)
 {
-    KR_WORD_PICK(ps, values, kr_float_below(low), kr_float_below(high), missing);
+    KR_WORD_PICK(ps, values, low, high, missing);
 }
 
 #endif

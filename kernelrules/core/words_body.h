@@ -1,23 +1,37 @@
 /* One type of words.h. Included by words.h only. */
 
 #if KR_X86
+/* Sixty-four comparisons with one limit; which way they go is known to the compiler. */
+#define KR_COMPARED(limit, way)                                                                                    \
+    KR_WORD_PASTE3(_mm512_cmp, KR_SUFFIX, mask)                                                                    \
+    (KR_WORD_PASTE(_mm512_loadu, KR_SUFFIX)(values + i), KR_WORD_PASTE(_mm512_set1, KR_SUFFIX)(limit), way)
+#define KR_ALL_COMPARED(compared)                                                                                  \
+    for (int i = 0; i < KR_WORD; i += (int)(64 / sizeof(KR_REAL)))                                                 \
+    word |= (uint64_t)(compared) << i
+
 __attribute__((target("avx512f"))) static uint64_t KR_WORD_PASTE(word_v4, KR_SUFFIX)(const KR_REAL *values,
                                                                                      KR_REAL low, KR_REAL high,
                                                                                      int missing)
 {
-    const KR_MASK gaps = missing ? (KR_MASK)-1 : 0;
     uint64_t word = 0;
-    for (int i = 0; i < KR_WORD; i += (int)(64 / sizeof(KR_REAL))) {
-        __typeof__(KR_WORD_PASTE(_mm512_set1, KR_SUFFIX)(low)) x = KR_WORD_PASTE(_mm512_loadu, KR_SUFFIX)(values + i),
-                                                               lows = KR_WORD_PASTE(_mm512_set1, KR_SUFFIX)(low),
-                                                               highs = KR_WORD_PASTE(_mm512_set1, KR_SUFFIX)(high);
-        KR_MASK inside = KR_WORD_PASTE3(_mm512_cmp, KR_SUFFIX, mask)(x, lows, _CMP_GT_OQ);
-        inside = KR_WORD_PASTE3(_mm512_mask_cmp, KR_SUFFIX, mask)(inside, x, highs, _CMP_LE_OQ);
-        inside |= KR_WORD_PASTE3(_mm512_mask_cmp, KR_SUFFIX, mask)(gaps, x, x, _CMP_UNORD_Q);
-        word |= (uint64_t)inside << i;
-    }
+    if (high == (KR_REAL)INFINITY) {
+        if (missing)
+            KR_ALL_COMPARED(KR_COMPARED(low, _CMP_NLE_UQ));
+        else
+            KR_ALL_COMPARED(KR_COMPARED(low, _CMP_GT_OQ));
+    } else if (low == -(KR_REAL)INFINITY) {
+        if (missing)
+            KR_ALL_COMPARED(KR_COMPARED(high, _CMP_NGT_UQ));
+        else
+            KR_ALL_COMPARED(KR_COMPARED(high, _CMP_LE_OQ));
+    } else if (missing) /* NaN is on neither side, and so within both */
+        KR_ALL_COMPARED(KR_COMPARED(low, _CMP_NLE_UQ) & KR_COMPARED(high, _CMP_NGT_UQ));
+    else
+        KR_ALL_COMPARED(KR_COMPARED(low, _CMP_GT_OQ) & KR_COMPARED(high, _CMP_LE_OQ));
     return word;
 }
+#undef KR_ALL_COMPARED
+#undef KR_COMPARED
 
 __attribute__((target("avx2"))) static uint64_t KR_WORD_PASTE(word_v3, KR_SUFFIX)(const KR_REAL *values, KR_REAL low,
                                                                                   KR_REAL high, int missing)

@@ -18,7 +18,6 @@ import numpy as np
 
 from kernelrules import check, parallel
 from kernelrules.core import match, walk
-from kernelrules.core.finite import survey
 from kernelrules.core.rule_tree import RuleTree
 from kernelrules.results import Condition, Rule, RuleList
 from kernelrules.results.rules import UNSEEN
@@ -44,7 +43,6 @@ _LIMITS_WORTH_SORTING = 32  # of one column
 _NANOSECONDS_A_COLUMN, _NANOSECONDS_A_SHARED_TEST = 0.8, 0.2
 _MOST_NANOSECONDS_BY_WORDS = 75.0
 _NODES_A_RULE = 8  # of a tree that is small
-_CACHED = 1 << 21  # bytes of rows that are looked at and then asked, before the next ones
 
 
 def require_rules(rs: Any) -> RuleList:
@@ -251,9 +249,12 @@ class Matcher:
         Whether there are missing values may be None, nobody having looked at x, whose rows have no gaps: that is done
         on the way, while they are in a cache, and the answer is None where not all numbers are finite.
         """
+        by_number = table.ndim == 1 and table.dtype.itemsize == 8 and table.dtype.kind in "fiumM"
         if self.nodes is None:
-            return self._by_words(x, any_missing, table, threads, tick)
-        direct = self.open is None and table.ndim == 1 and table.dtype.itemsize == 8 and table.dtype.kind in "fiumM"
+            given = np.ascontiguousarray(table) if by_number else np.arange(self.n_rules + 1)
+            out = self._by_words(x, any_missing is not None, given, threads, tick)
+            return out if by_number or out is None else table.take(out, axis=0)
+        direct = self.open is None and by_number
         by_node = table[np.maximum(self.answer, 0)] if direct else self.answer
         by_node = np.ascontiguousarray(by_node)
         out = np.empty(len(x), dtype=by_node.dtype)
@@ -271,30 +272,15 @@ class Matcher:
         return table.take(out, axis=0)
 
     def _by_words(
-        self, x: np.ndarray, any_missing: bool | None, table: np.ndarray, threads: int, tick: Any
+        self, x: np.ndarray, looked_at: bool, table: np.ndarray, threads: int, tick: Any
     ) -> np.ndarray | None:
-        """64 rows at a time through the tests of all rules; of rows that nobody has looked at, some thousands that stay
-        in a cache from the look to the tests."""
-        out = np.empty(len(x), dtype=np.int64)
-        height = max(len(x), 1) if any_missing is not None else max(_CACHED // max(x.strides[0], 1) // 64, 1) * 64
-        n_threads = parallel.enough_threads(threads, min(height, len(x)) * self.by_words)
-        for first in range(0, len(x), height):
-            some = x[first : first + height]
-            if any_missing is None and survey(some, np.zeros(x.shape[1], dtype=np.uint8)) != (None, None):
-                return None
-            within = tick if tick is None or height >= len(x) else parallel.air_of(tick)
-            match.first_rules_by_words(
-                self.tests.compiled,
-                self.tests.start,
-                self.tests.ids,
-                some,
-                out[first : first + height],
-                n_threads,
-                within,
-            )
-            if within is not tick:
-                tick(min(first + height, len(x)), len(x))
-        return table.take(out, axis=0)
+        """64 rows at a time through the tests of all rules."""
+        out = np.empty(len(x), dtype=table.dtype)
+        n_threads = parallel.enough_threads(threads, len(x) * self.by_words)
+        listed = self.tests.compiled, self.tests.start, self.tests.ids
+        answers = table.view(np.int64), out.view(np.int64)
+        finite = match.first_rules_by_words(*listed, x, *answers, looked_at, n_threads, tick)
+        return out if finite else None
 
 
 def _weight(rule: Rule) -> float:

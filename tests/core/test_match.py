@@ -46,7 +46,7 @@ def lists(draw):
     counts = rng.integers(0 if rng.integers(3) == 0 else 1, 4, draw(st.integers(0, 9)))
     ids = rng.integers(0, len(tests), counts.sum())
     n = draw(st.sampled_from([0, 1, 63, 64, 65, 130]))
-    rows = rng.choice([-1.0, -0.5, 0.0, 0.5, 1.0, 2.0, 5.0, np.nan, np.inf, -np.inf], (n, 4))
+    rows = rng.choice([-1.0, -0.5, 0.0, 0.5, 1.0, 2.0, 5.0, np.nan], (n, 4))
     return tests, np.concatenate([[0], counts.cumsum()]).astype(np.int64), ids.astype(np.int64), rows
 
 
@@ -65,8 +65,9 @@ def compiled(tests):
 def answers(case, rows, n_threads=1):
     tests, start, ids, _ = case
     out = np.full(len(rows), -7, dtype=np.int64)
-    match.first_rules_by_words(compiled(tests), start, ids, rows, out, n_threads)
-    return out
+    by_rule = 100 - np.arange(len(start))
+    assert match.first_rules_by_words(compiled(tests), start, ids, rows, by_rule, out, True, n_threads)
+    return 100 - out
 
 
 @given(lists())
@@ -102,9 +103,30 @@ def test_lists_that_lead_outside_are_refused():
     tests, x, out = [(0, 0.0, 1.0, False, None)], np.zeros((3, 4)), np.zeros(3, dtype=np.int64)
     for start, ids in [([0, 2], [0]), ([0, 1], [1]), ([0, 1], [-1]), ([1, 1], [0]), ([0, 1, 0], [0])]:
         with pytest.raises(ValueError, match="test"):
-            match.first_rules_by_words(compiled(tests), np.array(start), np.array(ids), x, out, 1)
-    with pytest.raises(ValueError, match="shapes"):
-        match.first_rules_by_words(compiled(tests), np.array([0, 1]), np.array([0]), x[:, :3], out, 1)
+            by_rule = np.zeros(len(start), dtype=np.int64)
+            match.first_rules_by_words(compiled(tests), np.array(start), np.array(ids), x, by_rule, out, True, 1)
+    listed, two = (compiled(tests), np.array([0, 1]), np.array([0])), np.zeros(2, dtype=np.int64)
+    for rows, by_rule in ((x[:, :3], two), (x, two[:1]), (x[:2], two)):
+        with pytest.raises(ValueError, match="shapes"):
+            match.first_rules_by_words(*listed, rows, by_rule, out, True, 1)
+    with pytest.raises(ValueError, match="gaps"):
+        match.first_rules_by_words(*listed, np.zeros((3, 8))[:, :4], two, out, False, 1)
+
+
+@given(lists(), st.sampled_from([np.nan, np.inf, -np.inf, 1.0]), st.integers(0, 2**32 - 1))
+def test_rows_that_nobody_looked_at(case, odd, seed):
+    """The answers, and that all numbers are finite; or that one is not, wherever it is, tested or not."""
+    tests, start, ids, rows = case
+    rows = np.nan_to_num(rows)
+    by_rule = np.arange(len(start))
+    for x in (rows, rows.astype(np.float32)):
+        if len(x) > 0:
+            x[tuple(np.random.default_rng(seed).integers(0, x.shape))] = odd
+        out = np.full(len(x), -7)
+        finite = match.first_rules_by_words(compiled(tests), start, ids, x, by_rule, out, False, 2)
+        assert finite == bool(np.isfinite(x).all())
+        if finite:
+            assert out.tolist() == answers(case, x).tolist()
 
 
 @pytest.mark.parametrize("level", [name for name in machine.LEVELS if name != machine.simd()])
