@@ -13,19 +13,19 @@
 #define kr_fetch(address) ((void)(address))
 #endif
 
-#define kr_fetch_lines(lines, n_bytes)                                                                      \
+/* Bytes that lie together. A macro: gcc drops calls of functions that do nothing but fetch. */
+#define kr_fetch_lines(first, n_bytes)                                                                             \
     do {                                                                                                           \
-            for (ptrdiff_t byte_ = 0; byte_ < (n_bytes); byte_ += KR_LINE)                             \
-                kr_fetch((lines) + byte_);                                                                          \
+        for (ptrdiff_t byte_ = 0; byte_ < (n_bytes); byte_ += KR_LINE)                                             \
+            kr_fetch((first) + byte_);                                                                             \
     } while (0)
 
 /* Rows one after another, of which some columns here and there are needed: the processor finds short rows by itself, and
- * of long ones most would come for nothing. A macro: gcc drops calls of functions that do nothing but fetch. */
+ * of long ones most would come for nothing. */
 #define kr_fetch_rows(rows, n_rows, row_step)                                                                      \
     do {                                                                                                           \
         if ((row_step) > 2 * KR_LINE && (row_step) <= 16 * KR_LINE)                                                \
-            for (ptrdiff_t byte_ = 0; byte_ < (n_rows) * (row_step); byte_ += KR_LINE)                             \
-                kr_fetch((rows) + byte_);                                                                          \
+            kr_fetch_lines(rows, (n_rows) * (row_step));                                                           \
     } while (0)
 
 #endif

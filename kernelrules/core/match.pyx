@@ -2,7 +2,8 @@
 
     a test of column j passes  iff  low < x_j <= high, or its level has its flag set; for a missing x_j iff `missing`
 
-Rows hold finite numbers, and NaN for missing ones. Invariant: a bit, a count and a rule's number depend on the row alone, so any number of threads gives the same.
+Rows hold finite numbers, and NaN for missing ones. Invariant: a bit, a count and a rule's number depend on the row
+alone, so any number of threads gives the same.
 """
 
 from cython.parallel cimport prange, threadid
@@ -37,7 +38,6 @@ cdef extern from "words.h" nogil:
 
 cdef enum:
     WORD = 64           # rows of a word, and of one task
-    AHEAD = 32          # rows that are fetched before their turn
     STRIDE = 72         # from one column of a task to the next: powers of two lead all to the same places in caches
     FEW_USED = 6        # of so many columns one that is tested: rows are turned as they are
     TASKS = 8           # that a thread takes at a time
@@ -105,6 +105,11 @@ cdef struct Groups:         # borrowed: lists of rules, one for each group of ro
     const int64_t *test_start
     const int64_t *ids
     int64_t otherwise
+    const int64_t *order                # rows by group, n_sorted of them
+    const int64_t *group_end
+    const int64_t *task_group
+    const int64_t *task_first
+    Py_ssize_t n_sorted
     const char *data
     Py_ssize_t row_step, column_step
     Py_ssize_t fetched                  # bytes of a row, fetched before its turn
@@ -185,52 +190,74 @@ cdef struct Desk:           # of a thread: what is marked with the number of the
     int64_t *test_mark
 
 
-cdef uint64_t group_word(const Groups *lists, const Desk *desk, const int64_t *rows, Py_ssize_t n_rows, int64_t mark,
-                         int64_t t, const real_t *example) noexcept nogil:
-    """Which of up to 64 rows pass test t: found when it is first asked for, as are the values of its column."""
+cdef struct Task:           # up to 64 rows of a group
+    int64_t group, mark
+    const int64_t *rows
+    const int64_t *coming   # up to 64 rows of the tasks to come, fetched one after another: these are left
+    Py_ssize_t n_rows, n_coming
+
+
+cdef Task task_of(const Groups *lists, Py_ssize_t number) noexcept nogil:
+    cdef Task task
+    cdef Py_ssize_t first = lists.task_first[number]
+    task.group, task.mark, task.rows = lists.task_group[number], number + 1, lists.order + first
+    task.n_rows = min(<Py_ssize_t> WORD, lists.group_end[task.group] - first)
+    task.coming = task.rows + task.n_rows
+    task.n_coming = min(<Py_ssize_t> WORD, lists.n_sorted - first - task.n_rows)
+    return task
+
+
+cdef inline void fetch_one(const Groups *lists, Task *task) noexcept nogil:
+    """The next of the coming rows, if there is one."""
+    if task.n_coming > 0:
+        kr_fetch_lines(lists.data + task.coming[0] * lists.row_step, lists.fetched)
+        task.coming, task.n_coming = task.coming + 1, task.n_coming - 1
+
+
+cdef uint64_t group_word(const Groups *lists, const Desk *desk, Task *task, int64_t t,
+                         const real_t *example) noexcept nogil:
+    """Which rows pass test t: found when it is first asked for, as are the values of its column."""
     cdef int64_t j = lists.tests[t].column
     cdef real_t *values = <real_t *> desk.values + j * STRIDE
     cdef Py_ssize_t i
-    if desk.test_mark[t] != mark:
-        desk.test_mark[t] = mark
-        if desk.column_mark[j] != mark:
-            desk.column_mark[j] = mark
-            for i in range(n_rows):
-                values[i] = (<const real_t *> (lists.data + rows[i] * lists.row_step + j * lists.column_step))[0]
+    if desk.test_mark[t] != task.mark:
+        desk.test_mark[t] = task.mark
+        if desk.column_mark[j] != task.mark:
+            desk.column_mark[j] = task.mark
+            for i in range(task.n_rows):
+                values[i] = (<const real_t *> (lists.data + task.rows[i] * lists.row_step
+                                               + j * lists.column_step))[0]
         desk.words[t] = word_of(&lists.tests[t], <const real_t *> values, lists.level)
+        fetch_one(lists, task)
     return desk.words[t]
 
 
-cdef void first_of_group(const Groups *lists, const Desk *desk, Py_ssize_t group, const int64_t *rows,
-                         Py_ssize_t n_rows, Py_ssize_t n_later, int64_t mark, int64_t *out,
+cdef void first_of_group(const Groups *lists, const Desk *desk, Py_ssize_t number, int64_t *out,
                          const real_t *example) noexcept nogil:
-    """The answers of up to 64 rows of a group: together, unless they are few. Those that come next are fetched."""
-    cdef uint64_t waiting = rows_of_word(0, n_rows), held
-    cdef Py_ssize_t e, k, i
-    for i in range(n_rows, n_rows + min(<Py_ssize_t> WORD, n_later)):
-        k = 0
-        while k < lists.fetched:
-            kr_fetch(lists.data + rows[i] * lists.row_step + k)
-            k += KR_LINE
-    if n_rows < FEW_ROWS:
-        for i in range(n_rows):
-            out[rows[i]] = first_rule(lists, group, rows[i], example)
-        return
-    for e in range(lists.group_start[group], lists.group_start[group + 1]):
+    """The answers of the rows of a task: together, unless they are few. Those that come next are fetched on the way."""
+    cdef Task task = task_of(lists, number)
+    cdef uint64_t waiting = rows_of_word(0, task.n_rows), held
+    cdef Py_ssize_t e = lists.group_start[task.group], k, i
+    if task.n_rows < FEW_ROWS:
+        for i in range(task.n_rows):
+            out[task.rows[i]] = first_rule(lists, task.group, task.rows[i], example)
+        waiting = 0
+    while waiting and e < lists.group_start[task.group + 1]:
         held = waiting
         for k in range(lists.test_start[e], lists.test_start[e + 1]):
-            held &= group_word(lists, desk, rows, n_rows, mark, lists.ids[k], example)
+            held &= group_word(lists, desk, &task, lists.ids[k], example)
             if held == 0:
                 break
         waiting &= ~held
         while held:
-            out[rows[kr_lowest(held)]] = lists.rule[e]
+            out[task.rows[kr_lowest(held)]] = lists.rule[e]
             held &= held - 1
-        if waiting == 0:
-            return
+        e += 1
     while waiting:
-        out[rows[kr_lowest(waiting)]] = lists.otherwise
+        out[task.rows[kr_lowest(waiting)]] = lists.otherwise
         waiting &= waiting - 1
+    while task.n_coming > 0:
+        fetch_one(lists, &task)
 
 
 cdef int64_t[::1] numbers(Py_ssize_t n):
@@ -246,7 +273,7 @@ def first_rules(Tests tests, const int64_t[::1] group_start, const int64_t[::1] 
     ids[test_start[e]] to ids[test_start[e + 1] - 1]. Rows are sorted by group, and those of a group taken 64 at a time.
     """
     cdef Py_ssize_t n = x.shape[0], n_groups = group_start.shape[0] - 1, first = 0, last, step = 16 * n_threads, i, g
-    cdef Py_ssize_t n_tasks = 0, n_sorted, size
+    cdef Py_ssize_t n_tasks = 0, size
     cdef int64_t[::1] place, order, task_group, task_first
     cdef Groups lists
     cdef char *memory
@@ -262,7 +289,7 @@ def first_rules(Tests tests, const int64_t[::1] group_start, const int64_t[::1] 
     for g in range(n_groups):
         n_tasks += (place[g + 1] + WORD - 1) // WORD
         place[g + 1] += place[g]
-    task_group, task_first, n_sorted = numbers(n_tasks), numbers(n_tasks), place[n_groups]
+    task_group, task_first, lists.n_sorted = numbers(n_tasks), numbers(n_tasks), place[n_groups]
     n_tasks = 0
     for g in range(n_groups):
         for i in range(place[g], place[g + 1], WORD):
@@ -272,6 +299,8 @@ def first_rules(Tests tests, const int64_t[::1] group_start, const int64_t[::1] 
         if out[i] < 0:
             order[place[-1 - out[i]]] = i
             place[-1 - out[i]] += 1             # now the end of group g
+    lists.order, lists.group_end = &order[0], &place[0]
+    lists.task_group, lists.task_first = &task_group[0], &task_first[0]
     lists.tests, lists.group_start, lists.rule, lists.ids = tests.tests, &group_start[0], &rule[0], &ids[0]
     lists.test_start, lists.otherwise, lists.data = &test_start[0], otherwise, <const char *> &x[0, 0]
     lists.row_step, lists.column_step, lists.level = x.strides[0], x.strides[1], simd_level()
@@ -291,9 +320,7 @@ def first_rules(Tests tests, const int64_t[::1] group_start, const int64_t[::1] 
             last = min(first + step, n_tasks)
             started = perf_counter()
             for i in prange(first, last, num_threads=n_threads, schedule="dynamic", chunksize=4, nogil=True):
-                size = min(<Py_ssize_t> WORD, place[task_group[i]] - task_first[i])
-                first_of_group(&lists, desks + threadid(), task_group[i], &order[task_first[i]], size,
-                               n_sorted - task_first[i] - size, i + 1, &out[0], &x[0, 0])
+                first_of_group(&lists, desks + threadid(), i, &out[0], &x[0, 0])
             first, step = last, better_step(step, perf_counter() - started)
             PyErr_CheckSignals()
             if tick is not None:
@@ -367,6 +394,7 @@ def fill_masks(Tests tests, const int64_t[::1] chosen, const real_t[:, :] x, uin
             last = min(first + step, n_words)
             started = perf_counter()
             for word in prange(first, last, num_threads=n_threads, schedule="dynamic", chunksize=TASKS, nogil=True):
+                kr_fetch_rows(used.rows.data + (word * WORD + WORD) * used.rows.row_step, WORD, used.rows.row_step)
                 gather(&used.rows, word * WORD, values + threadid() * share)
                 fill_word(tests.tests, &chosen[0], n_chosen, &used.place[0], values + threadid() * share,
                           rows_of_word(word, n), &masks[0, word], n_words, used.rows.level)
@@ -385,7 +413,8 @@ cdef struct RuleTests:      # borrowed: rule r has the tests ids[start[r]] to id
     const int64_t *start
     const int64_t *ids
     const int64_t *answers              # of each rule, and of rows for which none holds
-    Py_ssize_t n_tests, n_rules, fetched
+    Py_ssize_t n_tests, n_rules
+    Py_ssize_t fetched                  # bytes of the next word's rows, with each test that is made
 
 
 cdef Py_ssize_t desk_size(const RuleTests *rules) noexcept nogil:
@@ -396,7 +425,7 @@ cdef Py_ssize_t desk_size(const RuleTests *rules) noexcept nogil:
 cdef void first_of_word(const RuleTests *rules, char *desk, uint64_t waiting, const char *coming, int64_t *out,
                         const real_t *example) noexcept nogil:
     """The answer of the first rule that holds for each of the waiting rows, whose values are on the desk. A test is
-    made when the first rule asks for it that some row still needs."""
+    made when the first rule asks for it that some row still needs; the `coming` rows are fetched meanwhile."""
     cdef const real_t *values = <const real_t *> desk
     cdef uint64_t *words = <uint64_t *> (<double *> desk + rules.rows.n_used * STRIDE)
     cdef unsigned char *made = <unsigned char *> (words + rules.n_tests)
@@ -459,7 +488,10 @@ def first_rules_by_words(Tests tests, const int64_t[::1] start, const int64_t[::
     rules.tests, rules.n_tests, rules.n_rules, rules.rows = tests.tests, tests.n, start.shape[0] - 1, &used.rows
     rules.place, rules.start, rules.ids = &used.place[0], &start[0], &ids[0] if ids.shape[0] > 0 else NULL
     rules.answers, used.rows.odd = &answers[0], NULL if looked_at else &odd
-    rules.fetched = ((used.rows.row_step * WORD) // (rules.n_tests + 1) + 63) // 64 * 64
+    if 2 * KR_LINE < used.rows.row_step <= MOST_FETCHED:    # the processor finds shorter rows by itself
+        rules.fetched = (used.rows.row_step * WORD // (rules.n_tests + 1) // KR_LINE + 1) * KR_LINE
+    else:
+        rules.fetched = 0
     size = desk_size(&rules)
     desks = <char *> malloc(n_threads * size + 1)
     if desks == NULL:
@@ -471,8 +503,9 @@ def first_rules_by_words(Tests tests, const int64_t[::1] start, const int64_t[::
             for word in prange(first, last, num_threads=n_threads, schedule="dynamic", chunksize=TASKS, nogil=True):
                 desk = desks + threadid() * size
                 gather(&used.rows, word * WORD, <real_t *> desk)
-                first_of_word(&rules, desk, rows_of_word(word, n), used.rows.data + (word + 1) * WORD * used.rows.row_step,
-                              &out[word * WORD], <const real_t *> desk)
+                first_of_word(&rules, desk, rows_of_word(word, n),
+                              used.rows.data + (word * WORD + WORD) * used.rows.row_step, &out[word * WORD],
+                              <const real_t *> desk)
             first, step = last, better_step(step, perf_counter() - started)
             PyErr_CheckSignals()
             if tick is not None:

@@ -102,8 +102,8 @@ def test_first_rules_of_groups(case, n_groups, seed):
 def test_lists_that_lead_outside_are_refused():
     tests, x, out = [(0, 0.0, 1.0, False, None)], np.zeros((3, 4)), np.zeros(3, dtype=np.int64)
     for start, ids in [([0, 2], [0]), ([0, 1], [1]), ([0, 1], [-1]), ([1, 1], [0]), ([0, 1, 0], [0])]:
+        by_rule = np.zeros(len(start), dtype=np.int64)
         with pytest.raises(ValueError, match="test"):
-            by_rule = np.zeros(len(start), dtype=np.int64)
             match.first_rules_by_words(compiled(tests), np.array(start), np.array(ids), x, by_rule, out, True, 1)
     listed, two = (compiled(tests), np.array([0, 1]), np.array([0])), np.zeros(2, dtype=np.int64)
     for rows, by_rule in ((x[:, :3], two), (x, two[:1]), (x[:2], two)):
