@@ -1,18 +1,16 @@
 """Memory for large arrays: what it holds stays, what is given back is used again, and only so much is kept.
 
-How much is kept is read at import, and what was kept before would count: most of this runs in processes of its own,
-which are forks of one that has imported all that kernelrules imports but not kernelrules.
+How much is kept is read at import, and what was kept before would count: most of this runs in processes of its own.
 """
 
-import json
 import os
 import signal
-import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from forks import printed, results_of
 
 from kernelrules.core import blocks
 
@@ -21,61 +19,10 @@ keeps = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="blocks 
 frees = pytest.mark.skipif("asan" in os.environ.get("LD_PRELOAD", ""), reason="AddressSanitizer keeps what is freed")
 
 
-FORKS = """
-import json, os, sys, tempfile
-import numpy, scipy.linalg, scipy.sparse.linalg, scipy.special
-
-told = {}
-for name, (code, limit) in json.load(sys.stdin).items():
-    assert "kernelrules" not in sys.modules
-    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        child = os.fork()
-        if child == 0:
-            os.dup2(out.fileno(), 1)
-            os.dup2(err.fileno(), 2)
-            os.environ.pop("KERNELRULES_KEEP_MB", None)
-            if limit is not None:
-                os.environ["KERNELRULES_KEEP_MB"] = limit
-            status = 1
-            try:
-                exec(code, {"__name__": "__main__"})
-                status = 0
-            except BaseException:
-                sys.excepthook(*sys.exc_info())
-            finally:
-                sys.stdout.flush()
-                sys.stderr.flush()
-                os._exit(status)
-        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        streams = []
-        for file in (out, err):
-            file.seek(0)
-            streams.append(file.read().decode())
-        told[name] = [status, *streams]
-json.dump(told, sys.stdout)
-"""
-
-
 @pytest.fixture(scope="module")
 def told():
-    """{name: (exit code, what was printed, errors)} of each of CHILDREN."""
-    env = os.environ | {"OPENBLAS_NUM_THREADS": "1"}  # no threads, which forks would not have
-    done = subprocess.run(
-        [sys.executable, "-c", FORKS], env=env, input=json.dumps(CHILDREN), capture_output=True, text=True, check=True
-    )
-    return json.loads(done.stdout)
-
-
-@pytest.fixture
-def printed(told):
-    """What one of CHILDREN has printed, if it ended well."""
-
-    def of(name):
-        status, out, err = told[name]
-        assert status == 0, err
-        return out
-
-    return of
+    """What became of each of CHILDREN."""
+    return results_of({name: (code, {"KERNELRULES_KEEP_MB": limit}) for name, (code, limit) in CHILDREN.items()})
 
 
 @pytest.mark.parametrize("shape", [(0, 5), (3,), (1 << 19,), (1 << 19, 2), (1024, 1025)])
@@ -110,9 +57,9 @@ print(address(blocks.empty((5_000_000,), np.uint8)) == place)
 
 
 @keeps
-def test_what_is_given_back_is_used_again_once(printed):
+def test_what_is_given_back_is_used_again_once(told):
     """And not before the last view of it is gone."""
-    assert printed("again").split() == ["False", "True", "False"]
+    assert printed(told, "again").split() == ["False", "True", "False"]
 
 
 TWICE = """
@@ -190,15 +137,15 @@ LIMITS = [("0", 0, 10), ("50", 30, 55), ("1000", 110, 130), ("-1", 0, 10), ("175
 @keeps
 @frees
 @pytest.mark.parametrize(("limit", "least", "most"), LIMITS)
-def test_only_so_much_is_kept(printed, limit, least, most):
-    assert least <= float(printed(f"kept {limit}")) <= most
+def test_only_so_much_is_kept(told, limit, least, most):
+    assert least <= float(printed(told, f"kept {limit}")) <= most
 
 
 @keeps
 @frees
-def test_the_environment_is_read_once(printed):
+def test_the_environment_is_read_once(told):
     """At import: later, other threads may be changing it."""
-    assert 110 <= float(printed("changed")) <= 130
+    assert 110 <= float(printed(told, "changed")) <= 130
 
 
 UNREADABLE = ["", "abc", "0x10", "5x"]
@@ -207,11 +154,11 @@ UNREADABLE = ["", "abc", "0x10", "5x"]
 @keeps
 @frees
 @pytest.mark.parametrize("limit", UNREADABLE)
-def test_a_limit_that_cannot_be_read_is_none(printed, limit):
+def test_a_limit_that_cannot_be_read_is_none(told, limit):
     """The default is more than any of these might have meant."""
     if os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") < 32 * (40 << 20):
         pytest.skip("little is kept on a machine of little memory")
-    assert float(printed(f"kept {limit}")) > 30
+    assert float(printed(told, f"kept {limit}")) > 30
 
 
 @keeps
@@ -249,8 +196,8 @@ print(len(array))
 
 @keeps
 @frees
-def test_what_is_kept_gives_way_where_addresses_are_short(printed):
-    assert int(printed("short")) == 150 << 20
+def test_what_is_kept_gives_way_where_addresses_are_short(told):
+    assert int(printed(told, "short")) == 150 << 20
 
 
 CHILDREN = {  # name: (code, KERNELRULES_KEEP_MB)

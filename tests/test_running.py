@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from forks import printed, results_of
 from interrupting import seconds_of_all
 from scipy import sparse
 
@@ -69,9 +70,7 @@ def csr(n):  # one of each two neighbouring columns: scipy.sparse.random takes a
     assert all(seconds is not None and seconds < 1.0 for seconds in told.values()), told
 
 
-def test_any_number_of_threads_returns():
-    """Also more than there are tiles or cores, and counts whose product with anything large leaves 32 bits."""
-    code = """
+ANY_NUMBER = """
 import numpy as np
 from scipy import sparse
 from kernelrules import check
@@ -88,8 +87,19 @@ for n_threads in [*range(1, 65), 128, 256, 1024]:
     assert (dense.tobytes(), csr.tobytes()) == first
 print("done")
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
-    assert done.stdout.strip() == "done"
+DEFAULT = "from kernelrules import parallel; print(parallel.n_threads_or_default())"
+
+
+@pytest.fixture(scope="module")
+def told():
+    """What became of children."""
+    children = {"any number": (ANY_NUMBER, {}), "default": (DEFAULT, {"OMP_NUM_THREADS": "1"})}
+    return results_of(children, timeout=120)
+
+
+def test_any_number_of_threads_returns(told):
+    """Also more than there are tiles or cores, and counts whose product with anything large leaves 32 bits."""
+    assert printed(told, "any number").strip() == "done"
 
 
 def test_callback_is_in_time_on_skewed_sparse_data():
@@ -138,16 +148,13 @@ def test_eight_threads_share_their_input():
             np.testing.assert_array_equal(job.result(), expected[i % 2])
 
 
-def test_default_number_of_threads():
+def test_default_number_of_threads(told):
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     assert 1 <= parallel.n_threads_or_default() <= cores
     assert parallel.n_threads_or_default(5) == 5
     if not machine.has_openmp():
         assert parallel.n_threads_or_default() == 1
-    code = "from kernelrules import parallel; print(parallel.n_threads_or_default())"
-    env = {**os.environ, "OMP_NUM_THREADS": "1"}
-    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "1"
+    assert printed(told, "default").strip() == "1"
 
 
 def test_threadpoolctl_lowers_the_default():
