@@ -13,10 +13,11 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from interrupting import seconds_to_stop
 from measures import too_low
+from real_data import spambase
 from scipy import sparse
 from test_tree_golden import golden
 
-from kernelrules import datasets, prune, selection
+from kernelrules import prune, selection
 from kernelrules import tree as trees
 from kernelrules.prune.cross_validation import _prices
 
@@ -460,7 +461,7 @@ def test_rparts_own_data(shared, tmp_path, name):
 
 def test_spam_is_pruned_to_a_few_dozen_leaves():
     """As in the book (Hastie, Tibshirani, Friedman, figure 9.4): the curve is flat from about 15 leaves on."""
-    X, y, *_ = datasets.spambase()
+    X, y, *_ = spambase()
     result = prune.cross_validate(X, y, rng=0, n_threads=1)
     assert result.grown.n_leaves > 250
     assert 12 <= result.tree.n_leaves <= 80
@@ -475,7 +476,7 @@ def test_the_books_split_of_spam(shared):
     table = np.loadtxt(shared / "data" / "spambase_esl.csv.gz", delimiter=",", skiprows=1)
     X, y, test = table[:, :57], table[:, 57], table[:, 58] == 1
     assert test.sum() == 1536
-    bundled = datasets.spambase()  # the same rows in the same order, so that the split fits them: docs/figures/_book.py
+    bundled = spambase()  # the same rows in the same order, so that the split fits them: docs/figures/_book.py
     np.testing.assert_array_equal(bundled.X, X)
     np.testing.assert_array_equal(bundled.y == "spam", y == 1)
     result = prune.cross_validate(X[~test], y[~test], criterion="entropy", rng=0, n_threads=1)

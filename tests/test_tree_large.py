@@ -11,9 +11,9 @@ import pytest
 from _tree import assert_well_formed, loss_of_leaves, rows_of_nodes
 from oracles import tree as exact
 from oracles import tree_large as oracle
+from real_data import spambase
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from kernelrules import datasets
 from kernelrules import tree as trees
 
 NUMERICAL = [c for c in exact.CRITERIA if c != "gain_ratio"]
@@ -253,7 +253,7 @@ def test_absolute_error_as_scikit_learn(weighted, limit):
 @pytest.mark.parametrize("criterion", ["gini", "entropy", "squared_error"])
 def test_spam_as_scikit_learn(criterion):
     """57 real columns, nine tenths of their values zero."""
-    spam = datasets.spambase()
+    spam = spambase()
     X, y = spam.X.astype(np.float32), (spam.y == "spam").astype(float if criterion == "squared_error" else int)
     for limit in ("depth 8", "31 leaves", "purity"):
         check_against_peer(X, y, None, criterion, limit, least=15, near=0.03)
