@@ -137,9 +137,11 @@ def growth():
     NumPy and the standard library keep some small blocks for later, once: what seems to grow is called as often again,
     up to two times. What leaks does so every time.
     """
+    gc.collect()
+    gc.freeze()  # what was imported stays: looking through it fifty times would take seconds
     for name, call in FAMILIES.items():
         n_calls, least = 1000 if name in FITS else 250, float("inf")
-        for _ in range(20):
+        for _ in range(60):
             call()
         for _ in range(3):
             before = bytes_in_use()

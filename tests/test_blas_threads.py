@@ -15,14 +15,14 @@ import pytest
 from kernelrules import parallel
 
 COMMON = """
-import hashlib, sys, threading
+import sys, threading
 from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 from scipy import sparse
 from threadpoolctl import threadpool_info
 from kernelrules import erm, kernels, parallel, ridge, svm
 sys.path.insert(0, {tests!r})
-from test_threads_shared import bits
+from _bits import mark
 
 def blas():
     return {{pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}}
@@ -30,9 +30,6 @@ def blas():
 def elsewhere(function):
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(function).result()
-
-def mark(thing):
-    return hashlib.sha256(repr(bits(thing)).encode()).hexdigest()
 """
 
 

@@ -1,13 +1,16 @@
-"""Memory for large arrays: what it holds stays, what is given back is used again, and only so much is kept."""
+"""Memory for large arrays: what it holds stays, what is given back is used again, and only so much is kept.
+
+How much is kept is read at import, and what was kept before would count: most of this runs in processes of its own.
+"""
 
 import os
 import signal
-import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from forks import printed, results_of
 
 from kernelrules.core import blocks
 
@@ -16,11 +19,10 @@ keeps = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="blocks 
 frees = pytest.mark.skipif("asan" in os.environ.get("LD_PRELOAD", ""), reason="AddressSanitizer keeps what is freed")
 
 
-def child(code, limit=None, **options):
-    """What code prints in a process of its own, where nothing else is kept; `limit` is KERNELRULES_KEEP_MB."""
-    env = {name: value for name, value in os.environ.items() if name != "KERNELRULES_KEEP_MB"}
-    env |= {} if limit is None else {"KERNELRULES_KEEP_MB": limit}
-    return subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, **options)
+@pytest.fixture(scope="module")
+def told():
+    """What became of each of CHILDREN."""
+    return results_of({name: (code, {"KERNELRULES_KEEP_MB": limit}) for name, (code, limit) in CHILDREN.items()})
 
 
 @pytest.mark.parametrize("shape", [(0, 5), (3,), (1 << 19,), (1 << 19, 2), (1024, 1025)])
@@ -55,9 +57,9 @@ print(address(blocks.empty((5_000_000,), np.uint8)) == place)
 
 
 @keeps
-def test_what_is_given_back_is_used_again_once():
+def test_what_is_given_back_is_used_again_once(told):
     """And not before the last view of it is gone."""
-    assert child(AGAIN, check=True).stdout.split() == ["False", "True", "False"]
+    assert printed(told, "again").split() == ["False", "True", "False"]
 
 
 TWICE = """
@@ -83,12 +85,12 @@ print("alive")
 
 
 @keeps
-def test_a_block_given_back_twice_ends_the_process():
+def test_a_block_given_back_twice_ends_the_process(told):
     """And only blocks that begin with a huge page are kept."""
-    found = child(TWICE, check=False)
-    assert found.stdout.split() == ["True"], found.stderr
-    assert found.returncode == -signal.SIGABRT
-    assert "given back twice" in found.stderr
+    status, out, err = told["twice"]
+    assert out.split() == ["True"], err
+    assert status == -signal.SIGABRT
+    assert "given back twice" in err
 
 
 def test_arrays_in_use_never_share_memory():
@@ -110,7 +112,7 @@ def test_arrays_in_use_never_share_memory():
         assert all(pool.map(work, range(8)))
 
 
-CHILD = """
+KEPT = """
 import os, sys
 import numpy as np
 from kernelrules.core import blocks
@@ -129,32 +131,34 @@ print(resident() - before)
 """
 
 
-@keeps
-@frees
-@pytest.mark.parametrize(
-    ("limit", "least", "most"),
-    [("0", 0, 10), ("50", 30, 55), ("1000", 110, 130), ("-1", 0, 10), ("17592186044416", 110, 130)],
-)
-def test_only_so_much_is_kept(limit, least, most):
-    assert least <= float(child(CHILD, limit, check=True).stdout) <= most
+LIMITS = [("0", 0, 10), ("50", 30, 55), ("1000", 110, 130), ("-1", 0, 10), ("17592186044416", 110, 130)]
 
 
 @keeps
 @frees
-def test_the_environment_is_read_once():
+@pytest.mark.parametrize(("limit", "least", "most"), LIMITS)
+def test_only_so_much_is_kept(told, limit, least, most):
+    assert least <= float(printed(told, f"kept {limit}")) <= most
+
+
+@keeps
+@frees
+def test_the_environment_is_read_once(told):
     """At import: later, other threads may be changing it."""
-    code = CHILD.replace("before = ", "os.environ['KERNELRULES_KEEP_MB'] = '0'\nbefore = ")
-    assert 110 <= float(child(code, "1000", check=True).stdout) <= 130
+    assert 110 <= float(printed(told, "changed")) <= 130
+
+
+UNREADABLE = ["", "abc", "0x10", "5x"]
 
 
 @keeps
 @frees
-@pytest.mark.parametrize("limit", ["", "abc", "0x10", "5x"])
-def test_a_limit_that_cannot_be_read_is_none(limit):
+@pytest.mark.parametrize("limit", UNREADABLE)
+def test_a_limit_that_cannot_be_read_is_none(told, limit):
     """The default is more than any of these might have meant."""
     if os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") < 32 * (40 << 20):
         pytest.skip("little is kept on a machine of little memory")
-    assert float(child(CHILD, limit, check=True).stdout) > 30
+    assert float(printed(told, f"kept {limit}")) > 30
 
 
 @keeps
@@ -192,8 +196,17 @@ print(len(array))
 
 @keeps
 @frees
-def test_what_is_kept_gives_way_where_addresses_are_short():
-    assert int(child(SHORT, "1000", check=True).stdout) == 150 << 20
+def test_what_is_kept_gives_way_where_addresses_are_short(told):
+    assert int(printed(told, "short")) == 150 << 20
+
+
+CHILDREN = {  # name: (code, KERNELRULES_KEEP_MB)
+    "again": (AGAIN, None),
+    "twice": (TWICE, None),
+    "changed": (KEPT.replace("before = ", "os.environ['KERNELRULES_KEEP_MB'] = '0'\nbefore = "), "1000"),
+    "short": (SHORT, "1000"),
+    **{f"kept {limit}": (KEPT, limit) for limit in [*(limit for limit, *_ in LIMITS), *UNREADABLE]},
+}
 
 
 @pytest.mark.parametrize("shape", [(1 << 60,), (1 << 40, 1 << 40)])

@@ -8,10 +8,11 @@ from _tree import tables
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import rules as oracle
+from real_data import spambase
 from rule_lists import as_given, coded_rows, rule_lists
 from scipy import sparse
 
-from kernelrules import check, datasets, rules, tree
+from kernelrules import check, rules, tree
 from kernelrules.core import rule_tree
 from kernelrules.results import Condition, Rule, RuleList
 from kernelrules.rules import matching
@@ -88,7 +89,7 @@ def test_predicts_as_the_tree(data, criterion, missing):
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("n_threads", [1, 3])
 def test_predicts_as_a_large_tree(dtype, n_threads):
-    X, y = datasets.spambase()[:2]
+    X, y = spambase()[:2]
     X = X.astype(dtype)
     grown = tree.grow(X[::2], y[::2])
     found = rules.extract(grown)
@@ -329,12 +330,12 @@ def test_the_core_refuses_arrays_that_do_not_agree():
 @pytest.mark.parametrize("missing", ["extra", "error"])
 def test_plain_rows_answer_as_those_that_were_read_first(monkeypatch, by_words, dtype, odd, missing):
     """Also where one of them, far behind, has a missing value or is refused, which says its row's own number."""
-    X, y, _, _ = datasets.spambase()
+    X, y, _, _ = spambase()
     rs = dataclasses.replace(rules.extract(tree.grow(X[::3], y[::3], max_leaves=12)), missing=missing)
     if by_words:
         monkeypatch.setattr(matching, "_NODES_A_RULE", -1)
     assert (matching.Matcher(rs).nodes is None) == by_words
-    rows = np.ascontiguousarray(X[:1000], dtype=dtype)
+    rows = np.array(X[:1000], dtype=dtype)
     if odd is not None:
         rows[777, 5] = odd
     with monkeypatch.context() as patch:

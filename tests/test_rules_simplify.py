@@ -11,11 +11,12 @@ from _tree import tables
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import rules as oracle
+from real_data import spambase
 from rule_lists import as_given, coded_rows, rule_lists
 from scipy import sparse
 from test_rules_extract import coded, flu
 
-from kernelrules import check, datasets, rules, tree
+from kernelrules import check, rules, tree
 from kernelrules.rules.matching import halves
 from kernelrules.rules.simplify import _judged, _read, _together
 
@@ -110,7 +111,7 @@ def replaced(listed, kept):
 
 def test_rules_help_on_fresh_data():
     """What post-pruning is for: fewer conditions, and no worse on rows that nobody has seen."""
-    X, y = datasets.spambase()[:2]
+    X, y = spambase()[:2]
     order = np.random.default_rng(0).permutation(len(y))
     train, fresh = order[:3000], order[3000:]
     full = rules.extract(tree.grow(X[train], y[train]))

@@ -5,12 +5,12 @@ The core only reads its input, and keeps nothing between calls but large blocks 
 is held to one thread by several calls at a time.
 """
 
-import dataclasses
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from _bits import bits
 from scipy import sparse
 
 from kernelrules import bounds, erm, graph, kernels, prune, ridge, rules, svm
@@ -59,21 +59,6 @@ CALLS = {
         NEAR.toarray() @ NEAR.toarray().T, 1.0, 20, rng=0, n_threads=n
     ),
 }
-
-
-def bits(thing):
-    """All of a result as something that compares equal only where every bit is."""
-    if isinstance(thing, np.ma.MaskedArray):
-        return bits(thing.filled()), thing.mask.tobytes()
-    if isinstance(thing, np.ndarray):
-        return thing.dtype.str, thing.shape, tuple(map(bits, thing)) if thing.dtype.kind == "O" else thing.tobytes()
-    if sparse.issparse(thing):
-        return bits(thing.tocoo().toarray())
-    if dataclasses.is_dataclass(thing):
-        return tuple(bits(getattr(thing, field.name)) for field in dataclasses.fields(thing))
-    if isinstance(thing, (tuple, list)):
-        return tuple(map(bits, thing))
-    return repr(thing)
 
 
 def test_all_at_once():

@@ -16,6 +16,7 @@ import gzip
 import json
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache, cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -78,23 +79,26 @@ class Golden:
     criterion: str
     told: dict
 
-    @property
+    @cached_property
     def sample(self):
         return oracle.Sample.of(self.X, self.y, self.criterion, categorical=self.categorical)
 
-    @property
+    @cached_property
     def nodes(self):
         return {node["node"]: node for node in self.told["nodes"]}
 
-    def rows(self, node):
-        """Those in the node or below it."""
-        inside = []
+    @cached_property
+    def inside(self):
+        """Those in each node or below it."""
+        inside = {node: [] for node in self.nodes}
         for row, at in enumerate(self.told["where"]):
-            while at > node:
+            while at:
+                inside[at].append(row)
                 at //= 2
-            if at == node:
-                inside.append(row)
         return inside
+
+    def rows(self, node):
+        return self.inside[node]
 
     def grow(self, rows=None, **options):
         rows = slice(None) if rows is None else rows
@@ -120,8 +124,10 @@ class Golden:
         return column, np.isnan(x), left
 
     def ties(self, rows):
-        """The splits that gain most, by the oracle. Where categories are put in order of their means, only those are
-        searched that cut this order: with a least size of leaves another subset may gain more."""
+        """What the best splits gain, by the oracle, and these. Where categories are put in order of their means, only
+        those are searched that cut this order: with a least size of leaves another subset may gain more."""
+        if tuple(rows) in self.known_ties:
+            return self.known_ties[tuple(rows)]
         sample = self.sample
         scored = [
             (gain, split)
@@ -130,12 +136,24 @@ class Golden:
             )
         ]
         best = max(gain for gain, _ in scored)
-        return best, [split for gain, split in scored if float(gain) >= float(best) * (1 - 1e-9)]
+        ties = [split for gain, split in scored if float(gain) >= float(best) * (1 - 1e-9)]
+        self.known_ties[tuple(rows)] = best, ties
+        return best, ties
+
+    @cached_property
+    def known_ties(self):
+        """Of nodes that were asked for before: the tests below ask for the same."""
+        return {}
 
 
+@cache
+def everything(shared):
+    return json.loads((shared / "golden" / "rpart.json").read_text(encoding="utf-8"))["trees"]
+
+
+@cache
 def golden(shared, name):
-    everything = json.loads((shared / "golden" / "rpart.json").read_text(encoding="utf-8"))["trees"]
-    (told,) = (tree for tree in everything if tree["name"] == name)
+    (told,) = (tree for tree in everything(shared) if tree["name"] == name)
     file = next(file for start, file in FILES.items() if name.startswith(start))
     target, features = told["formula"].split(" ~ ")
     if features == ".":
@@ -146,6 +164,7 @@ def golden(shared, name):
     categorical = [j for j, kind in enumerate(kinds[:-1]) if kind["kind"] == "categorical"]
     criterion = CRITERION[told["parms"]["split"]] if told["method"] == "class" else "squared_error"
     levels = [kind.get("levels") for kind in kinds[:-1]]
+    table.flags.writeable = False  # the tests share it
     return Golden(table[:, :-1], table[:, -1], names, levels, categorical, criterion, told)
 
 
@@ -328,8 +347,7 @@ def test_a_row_that_rpart_leaves_at_the_node(shared):
 
 
 def test_golden_file_has_every_tree(shared):
-    everything = json.loads((shared / "golden" / "rpart.json").read_text(encoding="utf-8"))["trees"]
-    assert sorted(tree["name"] for tree in everything) == sorted(NAMES)
+    assert sorted(tree["name"] for tree in everything(shared)) == sorted(NAMES)
 
 
 # ---- the lectures' table ------------------------------------------------------------------------------------------

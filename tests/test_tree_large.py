@@ -11,9 +11,9 @@ import pytest
 from _tree import assert_well_formed, loss_of_leaves, rows_of_nodes
 from oracles import tree as exact
 from oracles import tree_large as oracle
+from real_data import spambase
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from kernelrules import datasets
 from kernelrules import tree as trees
 
 NUMERICAL = [c for c in exact.CRITERIA if c != "gain_ratio"]
@@ -52,19 +52,18 @@ def check_every_node(tree, X, y, weight, criterion, min_leaf=1):
     n_classes = None if tree.classes is None else len(tree.classes)
     inside = rows_of_nodes(tree, X)
     scale = oracle.loss(y, w, criterion, n_classes)
+    losses = [oracle.loss(y[rows], w[rows], criterion, n_classes) for rows in inside]
+    weights = np.array([w[rows].sum() for rows in inside])
+    np.testing.assert_allclose(tree.impurity * weights, losses, rtol=1e-11, atol=1e-11 * scale)
+    np.testing.assert_array_equal(tree.n_samples, [len(rows) for rows in inside])
+    np.testing.assert_array_equal(tree.weight, weights)
+    categorical = [j for j, levels in enumerate(tree.categories) if levels is not None]
     for node, rows in enumerate(inside):
-        loss = oracle.loss(y[rows], w[rows], criterion, n_classes)
-        np.testing.assert_allclose(tree.impurity[node] * w[rows].sum(), loss, rtol=1e-11, atol=1e-11 * scale)
-        assert tree.n_samples[node] == len(rows)
-        assert tree.weight[node] == w[rows].sum()
         if np.ptp(y[rows]) == 0:
             assert tree.left[node] < 0
             continue
-        best = max(
-            oracle.best_gain(
-                X[rows, j], y[rows], w[rows], criterion, n_classes, categorical=levels is not None, min_leaf=min_leaf
-            )
-            for j, levels in enumerate(tree.categories)
+        best = oracle.best_gain(
+            X[rows], y[rows], w[rows], criterion, n_classes, categorical=categorical, min_leaf=min_leaf
         )
         if tree.left[node] < 0:
             assert best == -np.inf
@@ -172,21 +171,28 @@ def compare(tree, other, X, *, values=True, best_first=False):
     mine, theirs = rows_of_nodes(tree, X), rows_of_peer(other, X)
     share = other.weighted_n_node_samples / other.weighted_n_node_samples[0]
     stack, same, scale = [(0, 0)], 0, other.impurity[0]
+    seen, split = [], []  # pairs of nodes with the same rows, and of those that both trees split
     while stack:
         a, b = stack.pop()
-        np.testing.assert_allclose(tree.impurity[a], other.impurity[b], rtol=1e-9, atol=1e-11 * scale)
-        assert tree.n_samples[a] == other.n_node_samples[b]
-        if values:
-            np.testing.assert_allclose(np.ravel(tree.value[a]), other.value[b].ravel(), rtol=1e-9, atol=1e-9)
+        seen.append((a, b))
         left, right = other.children_left[b], other.children_right[b]
         if left < 0 or tree.left[a] < 0:  # best-first, trees that have parted elsewhere spend their leaves otherwise
             assert best_first or (left < 0 and tree.left[a] < 0)
             continue
-        after = share[left] * other.impurity[left] + share[right] * other.impurity[right]
-        np.testing.assert_allclose(tree.gain[a], share[b] * other.impurity[b] - after, rtol=1e-8, atol=1e-11 * scale)
+        split.append((a, b))
         if np.array_equal(mine[tree.left[a]], theirs[left]):
             same += 1
             stack += [(tree.left[a], left), (tree.right[a], right)]
+    a, b = np.transpose(seen)
+    np.testing.assert_allclose(tree.impurity[a], other.impurity[b], rtol=1e-9, atol=1e-11 * scale)
+    np.testing.assert_array_equal(tree.n_samples[a], other.n_node_samples[b])
+    if values:
+        said = tree.value[a].reshape(len(a), -1)
+        np.testing.assert_allclose(said, other.value[b].reshape(len(a), -1), rtol=1e-9, atol=1e-9)
+    a, b = np.transpose(split)
+    left, right = other.children_left[b], other.children_right[b]
+    after = share[left] * other.impurity[left] + share[right] * other.impurity[right]
+    np.testing.assert_allclose(tree.gain[a], share[b] * other.impurity[b] - after, rtol=1e-8, atol=1e-11 * scale)
     return same
 
 
@@ -247,7 +253,7 @@ def test_absolute_error_as_scikit_learn(weighted, limit):
 @pytest.mark.parametrize("criterion", ["gini", "entropy", "squared_error"])
 def test_spam_as_scikit_learn(criterion):
     """57 real columns, nine tenths of their values zero."""
-    spam = datasets.spambase()
+    spam = spambase()
     X, y = spam.X.astype(np.float32), (spam.y == "spam").astype(float if criterion == "squared_error" else int)
     for limit in ("depth 8", "31 leaves", "purity"):
         check_against_peer(X, y, None, criterion, limit, least=15, near=0.03)

@@ -1,11 +1,10 @@
 """First rules that hold, a word of rows at a time, against one rule after another for one row after another."""
 
-import os
-import subprocess
-import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
+from forks import printed, results_of
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -129,10 +128,26 @@ def test_rows_that_nobody_looked_at(case, odd, seed):
             assert out.tolist() == answers(case, x).tolist()
 
 
-@pytest.mark.parametrize("level", [name for name in machine.LEVELS if name != machine.simd()])
-def test_all_of_this_at_another_level(level):
+OTHERS = [name for name in machine.LEVELS if name != machine.simd()]
+
+
+@pytest.fixture(scope="module")
+def told():
+    """What became of the comparisons above where another level is asked for; with hypothesis' settings of all tests."""
+    here = Path(__file__).resolve().parent
+    code = f"""
+import sys
+sys.path[:0] = {[str(here), str(here.parent)]!r}
+import conftest, test_match
+print(test_match.machine.simd())
+test_match.test_first_rules()
+test_match.test_first_rules_of_groups()
+"""
+    return results_of({level: (code, {"KERNELRULES_SIMD": level}) for level in OTHERS})
+
+
+@pytest.mark.parametrize("level", OTHERS)
+def test_all_of_this_at_another_level(told, level):
     if machine.LEVELS.index(level) > machine.simd_best():
         pytest.skip(f"this processor has no {level}")
-    command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", __file__, "-k", "first_rules"]
-    done = subprocess.run(command, env=os.environ | {"KERNELRULES_SIMD": level}, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout[-2000:]
+    assert printed(told, level).strip() == level

@@ -1,12 +1,9 @@
 """The vectorised kernels at every instruction-set level that this processor has, through the one routine that calls
 them all: each level must give the definition's values, and nearly the bits of the others."""
 
-import os
-import subprocess
-import sys
-
 import numpy as np
 import pytest
+from forks import printed, results_of
 from oracles import gram as oracle
 from scipy import sparse
 
@@ -100,10 +97,14 @@ def test_tanh_keeps_small_arguments(level, dtype):
     assert (np.abs(got) <= 1).all()
 
 
-@pytest.mark.parametrize("name", machine.LEVELS)
-def test_environment_lowers_the_level(name):
+@pytest.fixture(scope="module")
+def told():
+    """What children say that are told of a level."""
     code = "from kernelrules.core import machine; print(machine.simd())"
-    env = {**os.environ, "KERNELRULES_SIMD": name}
-    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
+    return results_of({name: (code, {"KERNELRULES_SIMD": name}) for name in machine.LEVELS})
+
+
+@pytest.mark.parametrize("name", machine.LEVELS)
+def test_environment_lowers_the_level(told, name):
     expected = machine.LEVELS[min(machine.LEVELS.index(name), machine.simd_best())]
-    assert done.stdout.strip() == expected
+    assert printed(told, name).strip() == expected

@@ -1,8 +1,8 @@
 """Walks down trees against the naive walker: plain and general ones, any layout of the data, any number of threads."""
 
 import dataclasses
+import pickle
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,7 +16,6 @@ from kernelrules.core import walk
 from kernelrules.core.leaves import linear_values
 from kernelrules.results import Surrogates, Tree
 
-HERE = Path(__file__).parent
 seeds = st.integers(0, 2**32 - 1)
 
 
@@ -294,18 +293,21 @@ def test_lengths_that_differ_are_refused():
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="SIGINT is not sent to one process there")
-def test_interrupts_are_answered():
+def test_interrupts_are_answered(tmp_path):
     """A child process walks for many seconds on one thread; SIGINT must end it at once."""
+    file = tmp_path / "tree.pickle"
+    file.write_bytes(pickle.dumps(chain(20_000)))  # so that the child imports no tests
     code = f"""
-import sys, time
-sys.path[:0] = {[str(HERE), str(HERE.parent)]!r}
+import pickle, time
 import numpy as np
-from test_walk import chain, leaves
-tree = chain(20_000)
+from kernelrules.core import walk
+with open({str(file)!r}, "rb") as file:
+    tree = pickle.load(file)
 X = np.full((200_000, 1), 1e9)
+nodes, answers, out = walk.Nodes(tree), np.arange(tree.n_nodes), np.empty(len(X), dtype=np.int64)
 print("ready", flush=True)
 try:
-    leaves(tree, X)
+    walk.apply_tree(nodes, X, answers, out, True, 1, None)
 except KeyboardInterrupt:
     print("interrupted", time.time(), flush=True)
 """

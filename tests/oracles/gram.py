@@ -1,4 +1,4 @@
-"""Kernel values by their definitions, one pair at a time, in extended precision."""
+"""Kernel values by their definitions, one row after another, in extended precision."""
 
 import numpy as np
 
@@ -10,22 +10,18 @@ EXACT = np.longdouble
 def gram(X, Z, kernel):
     """k(x_i, z_j) for dense arrays of any float type, as longdouble."""
     X, Z = np.asarray(X, dtype=EXACT), np.asarray(Z, dtype=EXACT)
-    K = np.empty((len(X), len(Z)), dtype=EXACT)
-    for i, x in enumerate(X):
-        for j, z in enumerate(Z):
-            K[i, j] = value(x, z, kernel)
-    return K
+    return np.array([value(x, Z, kernel) for x in X], dtype=EXACT).reshape(len(X), len(Z))
 
 
 def value(x, z, kernel):
-    """k(x, z) of two longdouble vectors."""
+    """k(x, z) of a longdouble vector x and one z, or each of several."""
     match kernel:
         case kernels.Linear():
-            return (x * z).sum()
+            return (x * z).sum(axis=-1)
         case kernels.Polynomial():
-            return (EXACT(kernel.gamma) * (x * z).sum() + EXACT(kernel.coef0)) ** kernel.degree
+            return (EXACT(kernel.gamma) * (x * z).sum(axis=-1) + EXACT(kernel.coef0)) ** kernel.degree
         case kernels.Sigmoid():
-            return np.tanh(EXACT(kernel.gamma) * (x * z).sum() + EXACT(kernel.coef0))
+            return np.tanh(EXACT(kernel.gamma) * (x * z).sum(axis=-1) + EXACT(kernel.coef0))
         case kernels.RBF() | kernels.Laplacian():
             return np.exp(-exponent(x, z, kernel))
     raise AssertionError(kernel)
@@ -34,7 +30,7 @@ def value(x, z, kernel):
 def exponent(x, z, kernel):
     """gamma |x-z|² or gamma |x-z|_1."""
     gap = np.abs(x - z)
-    return EXACT(kernel.gamma) * (gap**2 if isinstance(kernel, kernels.RBF) else gap).sum()
+    return EXACT(kernel.gamma) * (gap**2 if isinstance(kernel, kernels.RBF) else gap).sum(axis=-1)
 
 
 def tolerance(X, Z, kernel, dtype):
@@ -46,7 +42,7 @@ def tolerance(X, Z, kernel, dtype):
     X, Z = np.asarray(X, dtype=EXACT), np.asarray(Z, dtype=EXACT)
     ulp, tiny = EXACT(np.finfo(dtype).eps), EXACT(np.finfo(dtype).tiny)
     if isinstance(kernel, (kernels.RBF, kernels.Laplacian)):
-        powers = np.array([[exponent(x, z, kernel) for z in Z] for x in X], dtype=EXACT)
+        powers = np.array([exponent(x, Z, kernel) for x in X], dtype=EXACT)
         return np.exp(-powers) * ulp * np.maximum(450, 4 * powers) + 8 * tiny
     added = np.abs(X) @ np.abs(Z).T
     slack = ulp * (4 + X.shape[1]) * added

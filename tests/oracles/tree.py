@@ -8,7 +8,7 @@ are logarithms (entropy, gain ratio, poisson). A node is a list of row numbers o
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from fractions import Fraction
-from functools import cache
+from functools import cache, cached_property
 from itertools import combinations, pairwise
 
 import numpy as np
@@ -50,13 +50,39 @@ class Sample:
         weight = [1] * len(y) if weight is None else [exact(w) for w in np.asarray(weight).tolist()]
         return cls(X, levels, y, weight, criterion)
 
-    @property
+    @cached_property
     def rows(self):
         """A row of weight zero is no row."""
         return [i for i, w in enumerate(self.weight) if w > 0]
 
+    @cached_property
+    def columns(self):
+        """X as lists of Python's floats, which are told apart faster."""
+        return self.X.T.tolist()
+
+    @cached_property
+    def weighted(self):
+        """Weight times target of each row."""
+        return [w * y for w, y in zip(self.weight, self.y, strict=True)]
+
+    @cached_property
+    def each(self):
+        """What a row itself adds to the loss: w y², and for poisson w y log y."""
+        if self.criterion == "squared_error":
+            return [w * y * y for w, y in zip(self.weight, self.y, strict=True)]
+        with localcontext(prec=DIGITS):
+            return [as_decimal(w) * x_log_x(y) for w, y in zip(self.weight, self.y, strict=True)]
+
+    @cached_property
+    def known_losses(self):
+        """Of rows that were asked for before: parents' are, column by column."""
+        return {}
+
     def total(self, rows):
-        return sum(self.weight[i] for i in rows)
+        return sum([self.weight[i] for i in rows])
+
+    def total_of_targets(self, rows):
+        return sum([self.weighted[i] for i in rows])
 
     def shares(self, rows):
         """Weight of each class."""
@@ -67,28 +93,31 @@ class Sample:
 
     def mean(self, rows):
         """Of targets; of two classes the share of the second."""
-        return Fraction(sum(self.weight[i] * self.y[i] for i in rows)) / self.total(rows)
+        return Fraction(self.total_of_targets(rows)) / self.total(rows)
 
     def loss(self, rows):
         """W·Q: what is lost by giving all these rows the best one prediction."""
-        if not rows:
-            return 0
+        key = tuple(rows)
+        if key not in self.known_losses:
+            self.known_losses[key] = self._loss(rows) if rows else 0
+        return self.known_losses[key]
+
+    def _loss(self, rows):
+        W = self.total(rows)
         match self.criterion:
             case "gini":
-                return self.total(rows) - Fraction(sum(c * c for c in self.shares(rows))) / self.total(rows)
+                return W - Fraction(sum([c * c for c in self.shares(rows)])) / W
             case "misclassification":
-                return self.total(rows) - max(self.shares(rows))
+                return W - max(self.shares(rows))
             case "entropy" | "gain_ratio":
                 return entropy(self.shares(rows))
-            case "squared_error":
-                mean = self.mean(rows)
-                return sum(self.weight[i] * (self.y[i] - mean) ** 2 for i in rows)
+            case "squared_error":  # Σ w (y - S/W)², multiplied out: nothing is rounded here
+                return sum([self.each[i] for i in rows]) - Fraction(self.total_of_targets(rows) ** 2) / W
             case "absolute_error":
                 return self.loss_at(rows, self.a_median(rows))
-        mean = self.mean(rows)
-        with localcontext(prec=DIGITS):
-            each = sum((as_decimal(self.weight[i]) * x_log_x(self.y[i]) for i in rows), Decimal(0))
-            return each - as_decimal(self.total(rows)) * x_log_x(mean)
+        S = self.total_of_targets(rows)
+        with localcontext(prec=DIGITS):  # Σ w y log y - S log(S/W)
+            return sum([self.each[i] for i in rows], Decimal(0)) - x_log_x(S) + as_decimal(S) * ln(W)
 
     def a_median(self, rows):
         """The least value with half of the weight at or below it."""
@@ -101,7 +130,8 @@ class Sample:
 
     def loss_at(self, rows, value):
         """Sum of absolute errors of one prediction."""
-        return sum(self.weight[i] * abs(self.y[i] - exact(value)) for i in rows)
+        value = exact(value)
+        return sum([self.weight[i] * abs(self.y[i] - value) for i in rows])
 
     def is_pure(self, rows):
         return len({self.y[i] for i in rows}) <= 1
@@ -114,17 +144,23 @@ def as_decimal(number):
 
 
 @cache
+def ln(number):
+    with localcontext(prec=DIGITS):
+        return as_decimal(number).ln()
+
+
+@cache
 def x_log_x(number):
     """In nats; 0 log 0 is 0."""
     with localcontext(prec=DIGITS):
         x = as_decimal(number)
-        return x * x.ln() if x else Decimal(0)
+        return x * ln(number) if x else Decimal(0)
 
 
 def entropy(weights):
     """W times the entropy of the shares, in bits."""
     with localcontext(prec=DIGITS):
-        return (x_log_x(sum(weights)) - sum(map(x_log_x, weights))) / Decimal(2).ln()
+        return (x_log_x(sum(weights)) - sum(map(x_log_x, weights))) / ln(2)
 
 
 @dataclass(frozen=True)
@@ -138,18 +174,20 @@ class Split:
 
     def parts(self, sample, rows):
         sides = [], []
+        column = sample.columns[self.column]
         for i in rows:
-            x = sample.X[i, self.column]
-            if np.isnan(x):
+            x = column[i]
+            if x != x:
                 goes_left = self.missing_left
             elif self.left is None:
                 goes_left = x <= self.threshold
             else:
-                goes_left = float(x) in self.left
+                goes_left = x in self.left
             sides[not goes_left].append(i)
         return sides
 
 
+@cache
 def halfway(a, b):
     """The float nearest to the middle of a < b, and never b."""
     middle = float((Fraction(a) + Fraction(b)) / 2)
@@ -158,9 +196,9 @@ def halfway(a, b):
 
 def splits_of_column(sample, rows, j, *, subsets="best"):
     """All of them; of numbers by the tie rule's order: missing to the right first, known against missing last."""
-    values = sample.X[rows, j]
-    known = sorted(set(values[~np.isnan(values)].tolist()))
-    some_missing = bool(np.isnan(values).any())
+    values = [sample.columns[j][i] for i in rows]
+    known = sorted({x for x in values if x == x})
+    some_missing = any(x != x for x in values)
     if sample.levels[j] is None:
         for a, b in pairwise(known):
             for side in (False, True) if some_missing else (None,):
@@ -197,12 +235,12 @@ def candidates(sample, rows, *, min_leaf=1, min_share=0, subsets="best", missing
 
     With missing="surrogate" a column is judged by the rows where it is known.
     """
+    least = min_share * sample.total(sample.rows)
     for j in range(sample.X.shape[1]) if columns is None else columns:
         judged = rows if missing == "extra" else [i for i in rows if not np.isnan(sample.X[i, j])]
         before = sample.loss(judged)
         for split in splits_of_column(sample, judged, j, subsets=subsets):
             left, right = split.parts(sample, judged)
-            least = min_share * sample.total(sample.rows)
             if min(len(left), len(right)) >= min_leaf and min(map(sample.total, (left, right))) >= least:
                 yield split, before - sample.loss(left) - sample.loss(right)
 
