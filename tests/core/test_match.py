@@ -1,15 +1,12 @@
-"""First rules that hold, a word of rows at a time, against one rule after another for one row after another."""
-
-import os
-import subprocess
-import sys
+"""First rules that hold, a word of rows at a time, against one rule after another for one row after another; at the
+level of this process, while test_levels.py runs this file at the others."""
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelrules.core import machine, match
+from kernelrules.core import match
 
 N_LEVELS = (-1, -1, 3, -1)  # column 2 has levels
 
@@ -105,12 +102,3 @@ def test_lists_that_lead_outside_are_refused():
             match.first_rules_by_words(compiled(tests), np.array(start), np.array(ids), x, out, 1)
     with pytest.raises(ValueError, match="shapes"):
         match.first_rules_by_words(compiled(tests), np.array([0, 1]), np.array([0]), x[:, :3], out, 1)
-
-
-@pytest.mark.parametrize("level", [name for name in machine.LEVELS if name != machine.simd()])
-def test_all_of_this_at_another_level(level):
-    if machine.LEVELS.index(level) > machine.simd_best():
-        pytest.skip(f"this processor has no {level}")
-    command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", __file__, "-k", "first_rules"]
-    done = subprocess.run(command, env=os.environ | {"KERNELRULES_SIMD": level}, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout[-2000:]
