@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from _tables import table
 
-from kernelrules import cli
+from kernelrules import cli, datasets
 
 ROOT = Path(__file__).resolve().parents[1]
 NUMBERS = {"price"}  # columns that a reader takes for numbers; the other targets are classes
@@ -36,12 +36,25 @@ def write_table(path, target):
     path.write_text(text.replace("target", target or "answer", 1), encoding="utf-8")
 
 
-def run(lines, folder, monkeypatch):
+@pytest.fixture(scope="module")
+def some_of_spambase():
+    """The whole takes a while: a problem for reports, and data of which no column is constant for the self-check, which
+    test_running.py has on all of them."""
+    whole, data = cli.spambase(), datasets.spambase()
+    return replace(whole, X=whole.X[::60], y=whole.y[::60]), data._replace(X=data.X[::10], y=data.y[::10])
+
+
+@pytest.fixture
+def run(some_of_spambase, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    problem, data = some_of_spambase
+    monkeypatch.setattr(cli, "spambase", lambda: problem)
+    monkeypatch.setattr(datasets, "spambase", lambda: data)
+    return lambda lines: run_in(tmp_path, lines)
+
+
+def run_in(folder, lines):
     """Each in turn, in that folder: exit code 0, and the file that it is to write is there."""
-    monkeypatch.chdir(folder)
-    whole = cli.spambase()
-    few = replace(whole, X=whole.X[::60], y=whole.y[::60])
-    monkeypatch.setattr(cli, "spambase", lambda: few)  # the whole takes a while
     for words in map(words_of, lines):
         given = dict(pairwise(words))
         for name in (word for word in words if word.endswith(".csv") and word != given.get("-o")):
@@ -52,8 +65,8 @@ def run(lines, folder, monkeypatch):
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.stem)
-def test_commands_on_the_pages_run(page, tmp_path, monkeypatch, capsys):
-    run(["".join(found) for found in shown(page)], tmp_path, monkeypatch)
+def test_commands_on_the_pages_run(run, page):
+    run(["".join(found) for found in shown(page)])
 
 
 def test_there_are_commands():
@@ -62,9 +75,9 @@ def test_there_are_commands():
     assert {words_of(line)[0] for line in lines} >= {"report", "fit", "predict", "rules", "info"}
 
 
-def test_examples_of_the_help_run(tmp_path, monkeypatch, capsys):
+def test_examples_of_the_help_run(run, capsys):
     with pytest.raises(SystemExit):
         cli.main(["--help"])
     lines = re.findall(r"^  (kernelrules \S+(?: \S+)*)", capsys.readouterr().out, flags=re.M)  # until two blanks
     assert len(lines) >= 6
-    run(lines, tmp_path, monkeypatch)
+    run(lines)

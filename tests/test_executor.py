@@ -404,22 +404,26 @@ def die_with(data, number):
     return die(number)
 
 
-def test_a_loky_worker_that_dies_is_an_error():
-    """In a pool of its own, since it can be used no more; the data that it had are the file of this process."""
-    closers = []
-    executor = _start("loky", closers)
+def test_a_loky_worker_that_dies_is_an_error(pools):
+    """Last of all with this pool, since it can be used no more; the data that it had are the file of this process."""
+    executor = pools("loky")
     with sharing.Scattered(executor) as scatter:
         tasks = [(scatter(np.ones(100_000)), i) for i in range(3)]
         with pytest.raises(parallel.WorkerDied, match=r"number \d of 3.* got no answer") as caught:
             parallel.run(die_with, tasks, executor, None, "number")
     assert caught.value.__cause__ is not None
-    for close in closers:
-        close()
+
+
+def without_successors(executor):
+    """Workers of this cluster that die are not started anew, which takes seconds."""
+    for nanny in executor._client.cluster.workers.values():
+        nanny.close_gracefully()
+    return executor
 
 
 def test_a_dask_worker_that_dies_is_an_error(pools):
-    """Last of all: the cluster has a worker less for a while."""
-    executor = pools("dask")
+    """Last but one: the cluster has a worker less from here on."""
+    executor = without_successors(pools("dask"))
     with sharing.Scattered(executor) as scatter:
         handle = scatter(np.ones(100_000))
         with pytest.raises(parallel.WorkerDied, match=r"number 2 of 3.* got no answer"):
@@ -428,7 +432,7 @@ def test_a_dask_worker_that_dies_is_an_error(pools):
 
 def test_dask_workers_that_die_with_the_data_are_an_error(pools):
     """None has them any more: dask cancels what needs them."""
-    executor = pools("dask")
+    executor = without_successors(pools("dask"))
     client = executor._client
     with sharing.Scattered(executor) as scatter:
         handle = scatter(np.ones(100_000))

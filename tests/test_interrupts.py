@@ -42,7 +42,7 @@ m = 4000
 large = replace(line, X=rng.normal(size=(m, 4)), y=np.zeros(m), alpha=np.zeros(m), sample_weight=np.ones(m))
 neighbours = graph.knn_graph(rng.normal(size=(3000, 8)), 10)
 K = np.ones((2000, 2000))
-landmarks = kernels.nystroem(rng.normal(size=(1500, 4)), RBF, 1500, rng=0)
+landmarks = kernels.nystroem(rng.normal(size=(600, 4)), RBF, 600, rng=0)
 threads = ThreadPoolExecutor(2)
 """
 

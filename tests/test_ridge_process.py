@@ -163,25 +163,27 @@ def test_path_is_single_fits_and_refits(kernel, seed, weighted, flat, several):
     y = np.column_stack([y, y**2]) if several else y
     weight = weight if weighted else None
     K, lams = kernels.gram(X, kernel=kernel), np.array([1.0, 1e-3])
-    for form in ["kernel", "features"] if oracle.exact_map(kernel) else ["kernel"]:
-        found = ridge.path(X, y, lams, kernel, form=form, sample_weight=weight, intercept=flat)
-        for i, lam in enumerate(lams):
-            tolerance = 1e-11 * oracle.condition(K, lam, weight) * max(1.0, np.abs(y).max())
-            fit = ridge.fit(X, y, lam, kernel, sample_weight=weight, intercept=flat)
+    forms = ["kernel", "features"] if oracle.exact_map(kernel) else ["kernel"]
+    paths = [ridge.path(X, y, lams, kernel, form=form, sample_weight=weight, intercept=flat) for form in forms]
+    for i, lam in enumerate(lams):
+        tolerance = 1e-11 * oracle.condition(K, lam, weight) * max(1.0, np.abs(y).max())
+        fit = ridge.fit(X, y, lam, kernel, sample_weight=weight, intercept=flat)
+        left = oracle.leave_one_out(K, y, lam, weight, flat).reshape(y.shape)
+        w = np.ones(len(X)) if weight is None else weight
+        error = np.nansum(w * (left**2).reshape(len(X), -1).sum(axis=1)) / w.sum()
+        hat = _hat_trace(K, lam, weight, flat)
+        for found in paths:
             np.testing.assert_allclose(found.fitted[i], fit.fitted, atol=tolerance)
             np.testing.assert_allclose(found.alphas[i] * lam, fit.alpha * lam, atol=tolerance)
             np.testing.assert_allclose(found.intercepts[i], fit.intercept, atol=tolerance)
-            left = oracle.leave_one_out(K, y, lam, weight, flat).reshape(y.shape)
             np.testing.assert_allclose(found.loo_residuals[i], left, rtol=1e-6, atol=1e3 * tolerance)
-            w = np.ones(len(X)) if weight is None else weight
-            error = np.nansum(w * (left**2).reshape(len(X), -1).sum(axis=1)) / w.sum()
             np.testing.assert_allclose(found.loo_errors[i], error, rtol=1e-5)
-            hat = _hat_trace(K, lam, weight, flat)
             np.testing.assert_allclose(found.dof[i], hat, atol=1e3 * tolerance)
             at = ridge.at(found, i)
             assert at.certificate.converged
             np.testing.assert_allclose(at.fitted, fit.fitted, atol=tolerance)
             np.testing.assert_allclose(at.certificate.primal, fit.certificate.primal, rtol=1e-8)
+    for found in paths:
         assert found.best == int(np.argmin(found.loo_errors))
 
 

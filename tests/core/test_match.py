@@ -1,14 +1,12 @@
-"""First rules that hold, a word of rows at a time, against one rule after another for one row after another."""
-
-from pathlib import Path
+"""First rules that hold, a word of rows at a time, against one rule after another for one row after another; at the
+level of this process, while test_levels.py runs this file at the others."""
 
 import numpy as np
 import pytest
-from forks import printed, results_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelrules.core import machine, match
+from kernelrules.core import match
 
 N_LEVELS = (-1, -1, 3, -1)  # column 2 has levels
 
@@ -126,28 +124,3 @@ def test_rows_that_nobody_looked_at(case, odd, seed):
         assert finite == bool(np.isfinite(x).all())
         if finite:
             assert out.tolist() == answers(case, x).tolist()
-
-
-OTHERS = [name for name in machine.LEVELS if name != machine.simd()]
-
-
-@pytest.fixture(scope="module")
-def told():
-    """What became of the comparisons above where another level is asked for; with hypothesis' settings of all tests."""
-    here = Path(__file__).resolve().parent
-    code = f"""
-import sys
-sys.path[:0] = {[str(here), str(here.parent)]!r}
-import conftest, test_match
-print(test_match.machine.simd())
-test_match.test_first_rules()
-test_match.test_first_rules_of_groups()
-"""
-    return results_of({level: (code, {"KERNELRULES_SIMD": level}) for level in OTHERS})
-
-
-@pytest.mark.parametrize("level", OTHERS)
-def test_all_of_this_at_another_level(told, level):
-    if machine.LEVELS.index(level) > machine.simd_best():
-        pytest.skip(f"this processor has no {level}")
-    assert printed(told, level).strip() == level

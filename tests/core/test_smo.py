@@ -383,12 +383,19 @@ def test_memory_is_given_back():
 
 
 @lru_cache
-def large(layout="one group"):
-    """Points enough for a whole matrix to be shrunk: two times over, then again from the start."""
+def large_data():
     rng = np.random.default_rng(10)
     X = rng.normal(size=(3000, 4)).astype(np.float32)
-    K = kernels.gram(X, kernel=kernels.RBF(1.0), n_threads=1)
     y = np.sign(X[:, 0] * X[:, 1] + 0.5 * rng.normal(size=3000))
+    return X, y, kernels.gram(X, kernel=kernels.RBF(1.0), n_threads=1)
+
+
+@lru_cache
+def large(layout="one group"):
+    """Points enough for a whole matrix to be shrunk: two times over, then again from the start."""
+    X, y, K = large_data()
+    if layout == "any":
+        return oracle.make_dual(np.random.default_rng(0), K, "mixed runs", 0.1)
     if layout == "twice":
         ones = np.ones(6000)
         return oracle.Dual(K, ((0, 3000, 0, 0), (3000, 3000, 0, 1)), 0 * ones, ones, np.tile(X[:, 0], 2), 0.1 * ones)
@@ -404,7 +411,7 @@ def large_store():
 @pytest.mark.parametrize("layout", ["one group", "twice"])
 def test_large_problems(layout):
     """Solved, and the same bits with more threads and with another problem beside it."""
-    dual, other = large(layout), oracle.make_dual(np.random.default_rng(0), large().K, "mixed runs", 0.1)
+    dual, other = large(layout), large("any")
     states = []
     for n_threads, duals in ((1, [dual]), (2, [dual]), (2, [dual, other])):
         machines = [make_machine(each) for each in duals]

@@ -1,24 +1,18 @@
 """The solver's vectorised passes, descend, partner, add_rows and dot, through the routines that show their results: one
-step of the solver, and products. They run at the level of this process; the last test runs this file at the others."""
-
-import os
-import subprocess
-import sys
+step of the solver, and products. They run at the level of this process; test_levels.py runs this file at the others."""
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from oracles import solver as oracle
 from strategies import dtypes
 
 from kernelrules import kernels
-from kernelrules.core import machine, rows, smo
+from kernelrules.core import rows, smo
 from kernelrules.core.apply import apply_dense
 
 ULP = np.finfo(np.float64).eps
 SIZES = st.one_of(st.integers(2, 40), st.sampled_from([255, 256, 257, 300, 511, 520]))  # around the blocks of 256
-EVERY_LEVEL = "test_all_of_this_at_another_level"
 
 
 @st.composite
@@ -115,14 +109,3 @@ def test_dot_of_features_equals_the_sum(p, seed):
     rows.multiply(rows.linear_products(x, (x**2).sum(axis=1), 1), np.array([0.0, 0.0, 1.0, 0.0, 0.0]), out, [(0, 5)])
     exact, slack = oracle.product(x, x[2])
     assert (np.abs(out - exact) <= slack).all()
-
-
-@pytest.mark.parametrize("level", [name for name in machine.LEVELS if name != machine.simd()])
-def test_all_of_this_at_another_level(level):
-    if machine.LEVELS.index(level) > machine.simd_best():
-        pytest.skip(f"this processor has no {level}")
-    chosen = [__file__, "-k", f"not {EVERY_LEVEL}"]
-    command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", *chosen]
-    env = {**os.environ, "KERNELRULES_SIMD": level}
-    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr

@@ -1,18 +1,17 @@
-"""The Cholesky factor as it is defined, entry by entry, in float64."""
+"""The Cholesky factor as it is defined, column by column, in float64."""
 
 import numpy as np
 
 
 def factor(a):
     """The lower factor of a, or the number (from 1) of the first pivot that is not positive."""
-    n = len(a)
+    n, a = len(a), a.astype(np.float64)
     lower = np.zeros((n, n))
-    for i in range(n):
-        for j in range(i + 1):
-            left = float(a[i, j]) - lower[i, :j] @ lower[j, :j]
-            if i == j and not left > 0:
-                return i + 1
-            lower[i, j] = np.sqrt(left) if i == j else left / lower[j, j]
+    for j in range(n):
+        left = a[j:, j] - lower[j:, :j] @ lower[j, :j]
+        if not left[0] > 0:
+            return j + 1
+        lower[j:, j] = left / np.sqrt(left[0])
     return lower
 
 

@@ -11,38 +11,49 @@ EXACT = np.longdouble
 
 
 def solve(A, b):
-    """A⁻¹b by Gaussian elimination with partial pivoting, in extended precision."""
-    A, b = np.array(A, dtype=EXACT), np.array(b, dtype=EXACT)
-    n = len(A)
+    """A⁻¹b by Gaussian elimination with partial pivoting, in extended precision; of one system or of many at once."""
+    A, b = np.asarray(A, dtype=EXACT), np.asarray(b, dtype=EXACT)
+    n = A.shape[-1]
+    left = np.concatenate([A, b], axis=-1).reshape(-1, n, n + b.shape[-1])  # a copy
+    each = np.arange(len(left))
     for k in range(n):
-        pivot = k + int(np.argmax(np.abs(A[k:, k])))
-        A[[k, pivot]], b[[k, pivot]] = A[[pivot, k]], b[[pivot, k]]
-        below = A[k + 1 :, k] / A[k, k]
-        A[k + 1 :] -= below[:, None] * A[k]
-        b[k + 1 :] -= below[:, None] * b[k]
-    x = np.zeros_like(b)
+        pivot = k + np.abs(left[:, k:, k]).argmax(axis=1)
+        left[each, k], left[each, pivot] = left[each, pivot], left[each, k]
+        below = left[:, k + 1 :, k] / left[:, k, None, k]
+        left[:, k + 1 :, k:] -= below[:, :, None] * left[:, k, None, k:]
+    x = left[:, :, n:]
     for k in range(n - 1, -1, -1):
-        x[k] = (b[k] - A[k, k + 1 :] @ x[k + 1 :]) / A[k, k]
-    return x
+        x[:, k] -= (left[:, k, k + 1 : n, None] * x[:, k + 1 :]).sum(axis=1)
+        x[:, k] /= left[:, k, None, k]
+    return x.reshape(b.shape)
 
 
-def coefficients(K, y, lam, weight=None, intercept=False):
-    """α (n, t) and b (t,) from the bordered equations over the rows of positive weight."""
+def equations(K, y, lam, weight, intercept):
+    """The bordered equations over the rows of positive weight, which come third."""
     n = len(y)
     weight = np.ones(n) if weight is None else np.asarray(weight, dtype=float)
-    y = np.asarray(y, dtype=EXACT).reshape(n, -1)
     kept = np.flatnonzero(weight)
     noise = EXACT(lam) * weight.astype(EXACT).sum() / weight[kept]
     A = np.asarray(K, dtype=EXACT)[np.ix_(kept, kept)] + np.diag(noise)
-    right = y[kept]
+    right = np.asarray(y, dtype=EXACT).reshape(n, -1)[kept]
     if intercept:
         ones = np.ones((len(kept), 1), dtype=EXACT)
         A = np.block([[A, ones], [ones.T, np.zeros((1, 1), dtype=EXACT)]])
-        right = np.vstack([right, np.zeros((1, y.shape[1]), dtype=EXACT)])
-    found = solve(A, right)
-    alpha = np.zeros(y.shape, dtype=EXACT)
+        right = np.vstack([right, np.zeros((1, right.shape[1]), dtype=EXACT)])
+    return A, right, kept
+
+
+def coefficients(K, y, lam, weight=None, intercept=False):
+    """α (n, t) and b (t,)."""
+    A, right, kept = equations(K, y, lam, weight, intercept)
+    return _spread(solve(A, right), kept, len(y))
+
+
+def _spread(found, kept, n):
+    """α and b from a solution; no b was asked for where there is a row of it for each that was kept."""
+    alpha = np.zeros((n, found.shape[1]), dtype=EXACT)
     alpha[kept] = found[: len(kept)]
-    return alpha, found[len(kept)] if intercept else np.zeros(y.shape[1], dtype=EXACT)
+    return alpha, found[len(kept)] if len(found) > len(kept) else np.zeros(found.shape[1], dtype=EXACT)
 
 
 def objectives(K, y, lam, alpha, weight=None, intercept=False):
@@ -65,10 +76,14 @@ def leave_one_out(K, y, lam, weight=None, intercept=False):
     n = len(y)
     weight = np.ones(n) if weight is None else np.asarray(weight, dtype=float)
     left = np.full(np.reshape(y, (n, -1)).shape, np.nan)
+    systems = []
     for i in np.flatnonzero(weight):
         others = weight.copy()
         others[i] = 0
-        alpha, b = coefficients(K, y, lam * weight.sum() / others.sum(), others, intercept)
+        systems.append(equations(K, y, lam * weight.sum() / others.sum(), others, intercept))
+    all_found = solve(*(np.stack([system[part] for system in systems]) for part in (0, 1)))
+    for i, (_, _, others), found in zip(np.flatnonzero(weight), systems, all_found, strict=True):
+        alpha, b = _spread(found, others, n)
         left[i] = np.reshape(y, (n, -1))[i] - (K[i] @ alpha + b)
     return left
 

@@ -31,12 +31,16 @@ class Problem:
     def Q(self):
         return np.outer(self.sides, self.sides) * self.K[np.ix_(self.rows, self.rows)]
 
+    def product(self, a):
+        """Qa, without writing Q out, which has four times the entries of K in regression."""
+        return self.sides * (self.K @ self.coefficients(a))[self.rows]
+
     def objective(self, a):
         """What LIBSVM minimises, before nu-SVC is rescaled."""
-        return 0.5 * a @ self.Q @ a + self.p @ a
+        return 0.5 * a @ self.product(a) + self.p @ a
 
     def gradient(self, a):
-        return self.Q @ a + self.p
+        return self.product(a) + self.p
 
     def coefficients(self, a):
         """One signed coefficient a row of K, so that f = K c + b."""
@@ -162,13 +166,13 @@ def gap(q, a):
     total = a @ G
     for g, target in enumerate(q.targets):
         at = q.group == g
-        signs, upper, slope = q.signs[at], q.upper[at], G[at]
-
-        def excess(b, parts=(signs, upper, slope, target)):
-            signs, upper, slope, target = parts
-            return upper @ np.maximum(0, signs * b - slope) - target * b
-
-        total += min(excess(b) for b in signs * slope)  # piecewise linear and convex: a kink is best
+        signs, upper, kinks = q.signs[at], q.upper[at], q.signs[at] * G[at]
+        # Σ upper · (signs b - G)+ - target b is convex, and its slope grows by `upper` at each kink: it is least at the
+        # first one after which it does not fall.
+        order = np.argsort(kinks)
+        slopes = -target - upper[signs < 0].sum() + np.cumsum(upper[order])
+        b = kinks[order[min(np.searchsorted(slopes, 0.0), len(order) - 1)]]
+        total += upper @ np.maximum(0, signs * (b - kinks)) - target * b
     return total
 
 
@@ -201,54 +205,45 @@ def primal(kind, K, c, y=None, *, b=None, C=1.0, nu=0.5, epsilon=0.1, weight=Non
     n, f0 = weight.sum(), K @ c
     half_square = 0.5 * c @ f0
 
-    def best(function, kinks):
-        return min(function(k) for k in kinks)
-
+    # Each `value` is convex in b and linear between kinks: the best of these is the best of all.
     match kind:
         case "svc":
 
             def value(b):
-                return half_square + C * weight @ np.maximum(0, 1 - y * (f0 + b))
+                return half_square + C * np.maximum(0, 1 - y * (f0 + b)) @ weight
 
-            return best(value, y - f0) if b is None else value(b)
+            kinks = y - f0
         case "svr":
 
             def value(b):
-                return half_square + C * weight @ np.maximum(0, np.abs(y - f0 - b) - epsilon)
+                return half_square + C * np.maximum(0, np.abs(y - f0 - b) - epsilon) @ weight
 
             kinks = np.concatenate([y - f0 - epsilon, y - f0 + epsilon])
-            return best(value, kinks) if b is None else value(b)
         case "one_class":
 
             def value(b):
-                return half_square + nu * n * b + weight @ np.maximum(0, -b - f0)
+                return half_square + nu * n * b + np.maximum(0, -b - f0) @ weight
 
-            return best(value, -f0) if b is None else value(b)
+            kinks = -f0
         case "nu_svc":
 
-            def at_intercept(b):
+            def value(b):
                 margins = y * (f0 + b)
-                return best(lambda r: half_square - nu * n * r + weight @ np.maximum(0, r - margins), margins)
+                misses = np.maximum(0, margins[:, None] - margins) @ weight  # with each margin as ρ
+                return half_square + (misses - nu * n * margins).min()
 
-            if b is not None:
-                return at_intercept(b)
-            return min(at_intercept((s - t) / 2) for s in -f0[y > 0] for t in f0[y < 0])
+            kinks = np.add.outer(-f0[y > 0], -f0[y < 0]).ravel() / 2
         case "nu_svr":
-            left = y - f0
 
-            def at_intercept(b):
-                above, below = left - b, b - left
+            def value(b):
+                left = np.abs(y - f0 - b)
+                misses = np.maximum(0, left - left[:, None]) @ weight  # with each size of a residual as ε
+                return half_square + C * (nu * n * left + misses).min()
 
-                def value(e):
-                    misses = weight @ (np.maximum(0, above - e) + np.maximum(0, below - e))
-                    return half_square + C * (nu * n * e + misses)
-
-                return best(value, np.concatenate([above, below]))
-
-            if b is not None:
-                return at_intercept(b)
-            return min(at_intercept((s + t) / 2) for s in left for t in left)
-    raise AssertionError(kind)
+            kinks = np.add.outer(y - f0, y - f0).ravel() / 2
+        case _:
+            raise AssertionError(kind)
+    return value(b) if b is not None else min(map(value, np.unique(kinks)))
 
 
 # ---- models ---------------------------------------------------------------------------------------------------------
