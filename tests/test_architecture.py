@@ -33,7 +33,7 @@ LAYERS = [
 MOST_LINES = 600
 OUTSIDE = {"__init__", "cython_api"}  # the two surfaces: they may see everything below
 OPTIONAL = {"sklearn", "pandas", "polars", "matplotlib", "dask", "tqdm", "numba", "cffi"}
-CORE_MAY_SEE = {"libc", "cython", "numpy", "scipy.linalg.cython_blas", "kernelrules.core", "os", "time"}
+CORE_MAY_SEE = {"libc", "cython", "cpython.exc", "numpy", "scipy.linalg.cython_blas", "kernelrules.core", "os", "time"}
 
 
 def layer_of(part):

@@ -5,10 +5,7 @@ Bit i % 64 of word i // 64 is row i. Of a list, a row belongs to the first rule 
 
 from libc.stdint cimport uint8_t, uint16_t, uint64_t
 
-from kernelrules.core.match cimport n_bits
-
-cdef extern from "bits.h" nogil:
-    int kr_lowest(uint64_t word) noexcept
+from kernelrules.core.bits cimport kr_lowest, n_bits
 
 
 cdef inline double weight_of(uint64_t word, const double *weights) noexcept nogil:

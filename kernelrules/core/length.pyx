@@ -14,6 +14,9 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
 from kernelrules.core.cover cimport take_matches
+from kernelrules.core.status cimport NO_MEMORY
+
+from kernelrules.core.status import raise_for_status
 
 
 cdef double subset_length(double n, double k, double p) noexcept nogil:
@@ -169,5 +172,5 @@ def shorten(const uint64_t[:, ::1] covers, const double[::1] bits, Py_ssize_t ke
     free(before)
     free(sums)
     if before == NULL or sums == NULL:
-        raise MemoryError("working memory could not be allocated")
+        raise_for_status(NO_MEMORY)
     return length
