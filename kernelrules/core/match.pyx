@@ -488,8 +488,7 @@ def fill_thresholds(Tests tests, const int64_t[::1] chosen, const int64_t[::1] b
             if test.missing:
                 for w in range(n_words):
                     mask[w] |= ~known[w]
-                if n % WORD:
-                    mask[n_words - 1] &= (<uint64_t> 1 << (n % WORD)) - 1
+                mask[n_words - 1] &= rows_of_word(n_words - 1, n)
     free(lower)
 
 

@@ -16,7 +16,7 @@ from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
-from kernelrules.core.bits cimport kr_lowest, n_bits
+from kernelrules.core.bits cimport kr_lowest, n_bits, rows_of_word
 from kernelrules.core.pace cimport better_step
 from kernelrules.core.status cimport NO_MEMORY
 
@@ -25,6 +25,7 @@ from time import perf_counter
 from kernelrules.core.status import raise_for_status
 
 cdef double _NOISE = 2.0 ** -40         # of 1, or of a mean squared error
+NOISE = _NOISE                          # for rules/simplify.py
 
 cdef struct Worth:
     double score, covered
@@ -203,7 +204,7 @@ def simplify(const uint64_t[:, ::1] masks, const int64_t[::1] start, const int64
         raise_for_status(NO_MEMORY)
     all_rows = work + n_threads * room
     for w in range(judge.n_words):
-        all_rows[w] = ~<uint64_t> 0 if 64 * (w + 1) <= n else (<uint64_t> 1 << (n - 64 * w)) - 1
+        all_rows[w] = rows_of_word(w, n)
     try:
         while first < n_rules:
             last = min(first + step, n_rules)
