@@ -46,12 +46,12 @@ cdef double data_length(double share, double covered, double uncovered, double f
 
 
 def subset_bits(double n, double k, double p):
-    """Bits that say which k of n things are meant, each expected with probability p."""
+    """Bits that say which k of n things are meant, each expected with probability p; for tests."""
     return subset_length(n, k, p)
 
 
 def data_bits(double share, double covered, double uncovered, double false_positive, double false_negative):
-    """Bits that say which rows a list of rules gets wrong: of the covered, and of the uncovered rows."""
+    """Bits that say which rows a list of rules gets wrong: of the covered, and of the uncovered rows; for tests."""
     return data_length(share, covered, uncovered, false_positive, false_negative)
 
 

@@ -1,6 +1,6 @@
 # The tests of rules, for all that asks which rows pass them.
 
-from libc.stdint cimport int64_t, uint64_t
+from libc.stdint cimport int64_t
 
 cdef struct Test:
     int64_t column

@@ -305,7 +305,7 @@ class KernelValues:
     def _has_whole(self) -> bool:
         return self.rows is not None and self.rows.kind != rows.CACHED_KIND
 
-    def _from_rows(self, beta: np.ndarray, points: np.ndarray | None = None) -> np.ndarray:
+    def _from_rows(self, beta: np.ndarray, points: np.ndarray | None) -> np.ndarray:
         runs = [(0, self.n)]
         if points is not None:
             ends = np.flatnonzero(np.diff(points) != 1) + 1
