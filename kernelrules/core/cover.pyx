@@ -1,6 +1,6 @@
-"""Sets of rows as bits, and what lists of rules cover of them.
+"""What rules and lists of rules cover of a set of rows, sets being bits (bits.pxd).
 
-Bit i % 64 of word i // 64 is row i. Of a list, a row belongs to the first rule that covers it.
+Of a list, a row belongs to the first rule that covers it.
 """
 
 from libc.stdint cimport uint8_t, uint16_t, uint64_t

@@ -4,8 +4,8 @@
 
 A list that has many of the rows is kept as bits, one a row: sums over these take several rows and rules at a time.
 
-A rule that has the same rows as one that is there, or exactly the others, comes in once: rows have random keys, and the
-sums of these are compared.
+Invariant: no rule has the same rows as another, or exactly the others. Rows have random keys, and the sums of these are
+compared.
 """
 
 from libc.math cimport fabs

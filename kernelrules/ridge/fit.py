@@ -1,4 +1,5 @@
-"""`fit`, and `certificate` for coefficients of any origin."""
+"""`fit`: the problem read (problem.py), a form and a solver chosen, solved and certified; and `certificate`, for
+coefficients of any origin."""
 
 from __future__ import annotations
 

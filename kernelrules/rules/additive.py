@@ -1,4 +1,7 @@
-"""rules.additive: data read, the path of every score (additive_path.py), λ chosen by cross-validation, rules told."""
+"""rules.additive: data read, the path of every score (additive_path.py), λ chosen by cross-validation, rules told.
+
+score(x) = b + Σ_j β_j h_j(x), h_j(x) = 1 where rule j holds, most β_j being 0; of more than two classes one for each
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Fits: `svc`, `svr` and `one_class` check what they are given, set up dual problems, and have them solved."""
+"""Fits: `svc`, `svr` and `one_class` check what they are given, set up dual problems, and have them solved.
+
+The five problems, and what a solution is worth, are in dual.py; the machines of several classes in machines.py. Rows of
+weight 0 leave before anything is computed.
+"""
 
 from __future__ import annotations
 
