@@ -21,7 +21,16 @@ from kernelrules import check
 from kernelrules.results import Certificate
 from kernelrules.ridge.problem import Problem
 
-__all__ = ["ConvergenceWarning", "Objectives", "Solved", "Worth", "better_of", "certified", "from_worth", "worth"]
+__all__ = [
+    "ConvergenceWarning",
+    "Objectives",
+    "Solved",
+    "Worth",
+    "better_of",
+    "from_worth",
+    "warn_unless_converged",
+    "worth",
+]
 
 ROUNDS = 4  # improvements of a factorisation's solution, after which what is left is rounding error
 EXACT = 1e-24  # relative gap that is not worth improving: twelve digits of the residual
@@ -82,6 +91,10 @@ class Worth(Objectives):
         with np.errstate(over="ignore"):  # a tolerance that large is kept
             return bool(((self.gaps <= tol * self.primals) | rounding).all())
 
+    def certificate(self, iterations: int, tol: float, y: np.ndarray) -> Certificate:
+        """Of a solution that took so many iterations; whether it converged, `settled` says."""
+        return Certificate(self.primal, self.dual, self.gap, self.kkt, iterations, self.settled(tol, y))
+
 
 def worth(problem: Problem, alpha: np.ndarray, at_points: np.ndarray) -> Worth:
     """Of coefficients (t, n) whose product with the kernel matrix is `at_points`."""
@@ -114,12 +127,7 @@ class Solved:
     alpha: np.ndarray
     fitted: np.ndarray
     constant: np.ndarray
-    primal: float
-    dual: float
-    gap: float
-    kkt: float
-    iterations: int
-    converged: bool
+    certificate: Certificate
     weights: np.ndarray | None = None
     factor: np.ndarray | None = None
 
@@ -135,19 +143,16 @@ def from_worth(
 ) -> Solved:
     """A solution of one of the kernel's forms; `values` is alpha · K."""
     fitted = problem.all_values(alpha, found.constant, values)
-    return Solved(
-        alpha, fitted, found.constant, found.primal, found.dual, found.gap, found.kkt, done,
-        found.settled(tol, problem.y), None, lower,
-    )  # fmt: skip
+    return Solved(alpha, fitted, found.constant, found.certificate(done, tol, problem.y), factor=lower)
 
 
-def certified(primal: float, dual: float, gap: float, kkt: float, iterations: int, converged: bool) -> Certificate:
-    """The certificate; with a warning where the solution did not converge."""
-    if not converged:
+def warn_unless_converged(found: Certificate) -> None:
+    """A warning that says how far the solution may be from the best."""
+    if not found.converged:
         warnings.warn(
-            f"the tolerance was not reached: the duality gap is {gap:.3g} at an objective of {primal:.3g} after "
-            f"{iterations} iterations. A larger lam, another kernel width or (for cg) max_iter and n_components help",
+            f"the tolerance was not reached: the duality gap is {found.gap:.3g} at an objective of {found.primal:.3g} "
+            f"after {found.iterations} iterations. A larger lam, another kernel width or (for cg) max_iter and "
+            "n_components help",
             ConvergenceWarning,
             stacklevel=check.level_of_caller(),
         )
-    return Certificate(primal, dual, gap, kkt, iterations, converged)
