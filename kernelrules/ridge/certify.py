@@ -34,7 +34,7 @@ __all__ = [
 
 ROUNDS = 4  # improvements of a factorisation's solution, after which what is left is rounding error
 EXACT = 1e-24  # relative gap that is not worth improving: twelve digits of the residual
-_ROUNDING = 64 * np.finfo(np.float64).eps  # of the targets: residuals below it cannot be improved
+ROUNDING = 64 * np.finfo(np.float64).eps  # of targets or weights: what violates by less cannot be improved
 
 
 class ConvergenceWarning(UserWarning):
@@ -87,7 +87,7 @@ class Worth(Objectives):
 
     def settled(self, tol: float, y: np.ndarray) -> bool:
         """Whether the gap of every target is at most tol of its primal objective, or nothing but rounding error."""
-        rounding = np.abs(self.residual).max(axis=1) <= _ROUNDING * np.abs(y).max(axis=1)
+        rounding = np.abs(self.residual).max(axis=1) <= ROUNDING * np.abs(y).max(axis=1)
         with np.errstate(over="ignore"):  # a tolerance that large is kept
             return bool(((self.gaps <= tol * self.primals) | rounding).all())
 
