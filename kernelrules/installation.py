@@ -19,6 +19,7 @@ from kernelrules.core import machine
 __all__ = ["self_check", "summary"]
 
 _TOLERANCE = 1e-10
+_TURNS = 5
 
 
 def summary() -> list[str]:
@@ -57,10 +58,10 @@ def _numpy_rbf(X: np.ndarray, gamma: float) -> np.ndarray:
     return np.exp(-gamma * distances)
 
 
-def _seconds(*functions: Callable[[], object], repeats: int = 5) -> list[float]:
+def _seconds(*functions: Callable[[], object]) -> list[float]:
     """The best time of each, the functions taking turns."""
     best = [float("inf")] * len(functions)
-    for _ in range(repeats):
+    for _ in range(_TURNS):
         for i, function in enumerate(functions):
             start = time.perf_counter()
             function()

@@ -1,4 +1,14 @@
-"""What all tests share: hypothesis' settings, and the design folder that may lie beside the checkout."""
+"""What all tests share: hypothesis' settings, and the folder of real data that may lie beside the checkout.
+
+test_*.py, core/        one file a capability; core/ calls compiled routines by themselves
+oracles/                their slow twins, which tests compare with
+strategies.py           what hypothesis draws: kernels, data, layouts
+_tree, general_trees, rule_lists, _induce, _svm, _plots, _tables    data and comparisons of one part
+saved_results.py        a result of every type; exported.py: readers of what was exported
+fuzz*.py                every public function with hostile arguments. _refused, _imports: small helps
+interrupting.py         children that are sent SIGINT; memory_child.py and failing_malloc.c: those whose memory ends
+cimport_project/        a package of its own that calls the C-level surface; images/: pictures to compare with
+"""
 
 import os
 from pathlib import Path

@@ -1,10 +1,12 @@
-"""What the benchmark files share: kernels by name, data of a few kinds, and the rule for skipping.
+"""What the benchmark files share: kernels by name, data of a few kinds, the shared folder, and the rule for skipping.
 
 Nothing of kernelrules is imported when asv imports a file: `require` does it in `setup`, so that the suite loads on any
 version, and what a version does not have is skipped.
 """
 
 import importlib
+import os
+from pathlib import Path
 
 import numpy as np
 from scipy import sparse
@@ -50,6 +52,12 @@ def make_kernel(name, n_features):
     return getattr(require("kernels", "gram", name), name)(**parameters[name])
 
 
+def rbf_or_linear(gamma):
+    """RBF with that gamma; linear for None."""
+    kernels = require("kernels", "RBF", "Linear")
+    return kernels.Linear() if gamma is None else kernels.RBF(gamma)
+
+
 def started_gram(kernel):
     """The function `gram`, called once already: its threads have started, also where --quick leaves out warming up."""
     gram = require("kernels", "gram").gram
@@ -71,6 +79,15 @@ def csr(kind, seed=0):
     """A CSR matrix of one of the kinds in SPARSE, its places uniform, its values between 0 and 1."""
     n, p, density = SPARSE[kind]
     return sparse.random_array((n, p), density=density, format="csr", rng=np.random.default_rng(seed))
+
+
+def shared(name):
+    """The path of a file in the shared folder: $KERNELRULES_SHARED, or `shared` beside the checkout."""
+    places = (os.environ.get("KERNELRULES_SHARED"), Path(__file__).resolve().parents[3] / "shared")
+    for folder in filter(None, places):
+        if Path(folder, "data", name).is_file():
+            return Path(folder, "data", name)
+    raise FileNotFoundError(f"no {name} in the shared folder")
 
 
 def touched(shape, dtype="float64"):

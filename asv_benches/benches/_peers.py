@@ -88,11 +88,11 @@ def unsettled(seconds):
     return [name for name, times in seconds.items() if len(times) > 1 and times[1] > UNSETTLED * times[0]]
 
 
-def remarks_on_times(seconds):
-    """Who cannot be believed, and who ran once."""
+def remarks_cell(seconds, others=()):
+    """One cell: other remarks, whose times cannot be believed, and who ran once."""
     once = [name for name, times in seconds.items() if len(times) == 1]
-    remarks = [f"unsettled: {', '.join(unsettled(seconds))}"] if unsettled(seconds) else []
-    return remarks + ([f"one round: {', '.join(once)}"] if once else [])
+    remarks = [*others, *([f"unsettled: {', '.join(unsettled(seconds))}"] if unsettled(seconds) else [])]
+    return "; ".join(remarks + ([f"one round: {', '.join(once)}"] if once else [])) or "–"
 
 
 def verdict(missed):

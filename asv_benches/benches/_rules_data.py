@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from . import _svm_data
+from ._common import shared
 
 FILES = {
     "vote": "weka_vote.csv.gz",
@@ -39,8 +39,8 @@ def load(name, n=None):
     """A table, or n of its rows drawn at random; of adult the 32561 rows of the usual training set."""
     import pandas
 
-    path = _svm_data.shared(FILES[name])
-    told = json.loads(_svm_data.shared("schema.json").read_text(encoding="utf-8"))[FILES[name]]
+    path = shared(FILES[name])
+    told = json.loads(shared("schema.json").read_text(encoding="utf-8"))[FILES[name]]
     kinds = {column["name"]: column for column in told["columns"]}
     frame = pandas.read_csv(path, dtype={c: str for c, k in kinds.items() if k["kind"] == "categorical"})
     if name == "adult":

@@ -6,13 +6,11 @@ function raises FileNotFoundError.
 """
 
 import gzip
-import os
-from pathlib import Path
 
 import numpy as np
 from scipy import sparse
 
-from ._common import require
+from ._common import require, shared
 
 
 def standardised(X):
@@ -85,15 +83,6 @@ def spam(n=3601):
     X, y, *_ = require("datasets", "spambase").spambase()
     some = np.random.default_rng(0).permutation(len(X))[:n]
     return standardised(X[some]), y[some]
-
-
-def shared(name):
-    """The path of a file in the shared folder: $KERNELRULES_SHARED, or `shared` beside the checkout."""
-    places = (os.environ.get("KERNELRULES_SHARED"), Path(__file__).resolve().parents[3] / "shared")
-    for folder in filter(None, places):
-        if Path(folder, "data", name).is_file():
-            return Path(folder, "data", name)
-    raise FileNotFoundError(f"no {name} in the shared folder")
 
 
 def mnist():

@@ -9,7 +9,7 @@ folder is absent a function raises FileNotFoundError.
 import numpy as np
 
 from . import _svm_data
-from ._common import normal, require
+from ._common import normal, require, shared
 
 SPREAD = np.float32(1024)
 WRONG = 0.1
@@ -57,7 +57,7 @@ def spam():
 
 def book_spam():
     """The 4601 e-mails in the order of The Elements of Statistical Learning: X, y, and which 1536 are for testing."""
-    table = np.loadtxt(_svm_data.shared("spambase_esl.csv.gz"), delimiter=",", skiprows=1)
+    table = np.loadtxt(shared("spambase_esl.csv.gz"), delimiter=",", skiprows=1)
     return table[:, :57], table[:, 57].astype(np.int64), table[:, 58] == 1
 
 
@@ -69,15 +69,13 @@ def letter():
 
 def covtype():
     """10000 patches of forest, 54 numbers, most of them 0 or 1; 7 classes."""
-    table = np.loadtxt(_svm_data.shared("covtype10k.csv.gz"), delimiter=",", skiprows=1)
+    table = np.loadtxt(shared("covtype10k.csv.gz"), delimiter=",", skiprows=1)
     return single(table[:, :-1]), table[:, -1].astype(np.int64)
 
 
 def california():
     """20433 blocks of houses, 8 numbers, and the median value of a house; blocks with a missing number are left out."""
-    table = np.genfromtxt(
-        _svm_data.shared("california_housing_ocean.csv.gz"), delimiter=",", skip_header=1, usecols=range(9)
-    )
+    table = np.genfromtxt(shared("california_housing_ocean.csv.gz"), delimiter=",", skip_header=1, usecols=range(9))
     table = table[~np.isnan(table).any(axis=1)]
     return single(table[:, :-1]), table[:, -1]
 

@@ -6,7 +6,7 @@ no noise on one machine: more steps is a slower solver whatever the clock says.
 
 from functools import partial
 
-from ._common import Repeats, normal, require, rounded
+from ._common import Repeats, normal, rbf_or_linear, require, rounded
 from ._svm_data import clusters, spam, text
 
 # The data, gamma of the RBF kernel (None: linear), lam, the other arguments of erm.fit.
@@ -27,8 +27,7 @@ FITS = {
 def fit_of(name):
     """A function without arguments that fits, after a small fit has started what starts late."""
     load, gamma, lam, options = FITS[name]
-    kernels, fit = require("kernels", "RBF", "Linear"), require("erm", "fit").fit
-    kernel = kernels.Linear() if gamma is None else kernels.RBF(gamma)
+    kernel, fit = rbf_or_linear(gamma), require("erm", "fit").fit
     X, y = load()
     fit(X[:100], y[:100], lam, kernel, **options)
     return partial(fit, X, y, lam, kernel, **options)

@@ -1,6 +1,6 @@
 """Many fits by an executor: what tasks and handing over data cost, and what workers give.
 
-    python -m asv_benches.benches.executor --format rst > docs/guide/outgrowing_table.inc
+    python -m asv_benches.benches.executor > docs/guide/outgrowing_table.inc
 
 prints, for each thing that is many fits, the time without an executor on one thread, and the ratio to it by others with
 two workers of one thread each: interleaved, the best of several. A ratio of 0.5 is what two workers can give.
@@ -30,6 +30,7 @@ FITS = {
 
 
 def classes(n, n_classes, p=20):
+    """Normal clouds, each moved along an axis of its own."""
     y = np.arange(n) % n_classes
     return normal((n, p)) + 1.5 * np.eye(p)[y], y
 
@@ -130,6 +131,7 @@ def executors():
 
 
 def seconds(fit, executor):
+    """Of a fit, on one thread a task."""
     started = time.perf_counter()
     fit(executor=executor, n_threads=1)
     return time.perf_counter() - started
@@ -163,6 +165,7 @@ def measured(names, rounds):
 
 
 def table(found):
+    """Seconds alone and ratios, as reST."""
     kinds = [kind for kind in next(iter(found.values())) if kind is not None]
     lines = [".. list-table::", "   :header-rows: 1", ""]
     for row in (
@@ -173,18 +176,17 @@ def table(found):
         ),
     ):
         lines += [f"   {'*' if i == 0 else ' '} - {cell}" for i, cell in enumerate(row)]
-    return "\n".join([*lines, "", f"Load before: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores."])
+    return "\n".join(lines)
 
 
 def main():
+    """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--only", nargs="*", default=list(FITS), choices=list(FITS))
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--format", default="rst", choices=["rst"])
     given = parser.parse_args()
-    load = f"Load before: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores."
-    text = table(measured(given.only, given.rounds))
-    print(text[: text.rindex("Load before")] + load)
+    load = f"Load before: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores."  # of others, not of what is measured
+    print(f"{table(measured(given.only, given.rounds))}\n\n{load}")
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from functools import partial
 import numpy as np
 
 from ._common import require
-from ._peers import ENOUGH_SECONDS, OURS, SKLEARN, Table, on_threads, remarks_on_times, rows_of_data, sorted_seconds
+from ._peers import ENOUGH_SECONDS, OURS, SKLEARN, Table, on_threads, remarks_cell, rows_of_data, sorted_seconds
 from ._svm_data import clusters, spam
 
 ROUNDS = 5
@@ -155,5 +155,5 @@ def cells(rounds, case, X, y):
         str(certificate[0].iterations),
         f"{certificate[0].gap / certificate[0].primal:.1e}",
         f"{(values[SKLEARN] - values[OURS]) / values[OURS]:+.1e}",
-        "; ".join(remarks_on_times(seconds)) or "–",
+        remarks_cell(seconds),
     )

@@ -14,9 +14,9 @@ from functools import partial
 
 import numpy as np
 
-from ._common import normal, require
-from ._peers import Table, announce, on_threads, remarks_on_times, sorted_seconds, verdict
-from .graph import moons
+from ._common import require
+from ._peers import Table, announce, on_threads, remarks_cell, sorted_seconds, verdict
+from .graph import moons, points
 
 ROUNDS = 5
 N_NEIGHBOURS, N_LABELS, LAM = 10, 50, 0.002
@@ -61,7 +61,7 @@ def neighbour_rows(rounds, wanted):
         if not wanted(case):
             continue
         announce(case)
-        X = (moons(n)[0] if p == 2 else normal((n, p))).astype(dtype)
+        X = points(n, p).astype(dtype)
         calls = neighbour_contenders(X)
         graphs = {name: call() for name, call in calls.items()}
         theirs = graphs["auto"].maximum(graphs["auto"].T)
@@ -77,7 +77,7 @@ def neighbour_rows(rounds, wanted):
             "equal" if equal else "differ",
             "> 1 ×",
             verdict([] if min(ratios) > 1 else ["scikit-learn"]),
-            ", ".join(remarks_on_times(seconds)) or "–",
+            remarks_cell(seconds),
         )
 
 
@@ -144,7 +144,7 @@ def fit_rows(rounds, wanted):
             "largest {largest:.3f}, excess {excess:.3f}".format(**scores),
             "graph + fit < RBF",
             verdict(["RBF"] if best["both"] > best["rbf"] else []),
-            ", ".join(remarks_on_times(seconds)) or "–",
+            remarks_cell(seconds),
         )
 
 

@@ -33,7 +33,7 @@ import numpy as np
 
 from . import _tree_data as data
 from ._common import require
-from ._peers import OURS, PAUSE_SECONDS, Table, announce, remarks_on_times, skipped, verdict
+from ._peers import OURS, PAUSE_SECONDS, Table, announce, remarks_cell, rows_of_data, skipped, verdict
 
 ROUNDS = 5
 FOLDS = 10
@@ -135,21 +135,13 @@ def tables(options, wanted):
         return []
     rounds = options.rounds or ROUNDS
     return [
-        Table("Pruning by ten-fold cross-validation on one thread", HEADER, partial(rows, rounds, wanted)),
+        Table(
+            "Pruning by ten-fold cross-validation on one thread",
+            HEADER,
+            partial(rows_of_data, CASES, HEADER, wanted, partial(cells, rounds)),
+        ),
         Table("The book's split of spam: leaves and test errors", BOOK_HEADER, partial(book_rows, wanted)),
     ]
-
-
-def rows(rounds, wanted):
-    """The lines, a case each."""
-    for case in (case for case in CASES if wanted(case.case)):
-        announce(case.case)
-        try:
-            X, y = case.load()
-        except FileNotFoundError as error:
-            yield skipped(HEADER, case.case, error)
-        else:
-            yield cells(rounds, case, X, y)
 
 
 def cells(rounds, case, X, y):
@@ -183,7 +175,7 @@ def cells(rounds, case, X, y):
         str(result.tree.n_leaves),
         str(leaves),
         verdict(missed),
-        "; ".join(remarks_on_times({name: seconds[name] for name in seconds if name != GRID})) or "–",
+        remarks_cell({name: seconds[name] for name in seconds if name != GRID}),
     )
 
 

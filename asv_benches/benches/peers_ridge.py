@@ -25,7 +25,7 @@ from ._peers import (
     announce,
     measured_alone,
     on_threads,
-    remarks_on_times,
+    remarks_cell,
     sorted_seconds,
     verdict,
     with_peak,
@@ -140,7 +140,7 @@ def cells(case, calls, problem, rounds, least, most):
         f"≥ {least:g}" + (f", ≤ {most:g}" if most is not None else ""),
         f"{apart:.0e}",
         verdict(missed),
-        "; ".join(remarks_on_times(seconds)) or "–",
+        remarks_cell(seconds),
     )
 
 
@@ -181,7 +181,7 @@ def path_cells(case, seconds, times, most):
     """One line; the peer's time counts so many times."""
     peer, ours = seconds["fits"][0] * times, seconds[OURS][0]
     missed = ["speed"] if ours > most * peer else []
-    remarks = "; ".join(remarks_on_times(seconds)) or "–"
+    remarks = remarks_cell(seconds)
     return case, f"{peer:.3g}", f"{ours:.3g}", f"{ours / peer:.2f}", f"≤ {most:g}", verdict(missed), remarks
 
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from . import _rules_data as data
 from ._common import require
-from ._peers import OURS, Table, announce, on_threads, remarks_on_times, skipped, sorted_seconds, verdict
+from ._peers import OURS, Table, announce, on_threads, remarks_cell, skipped, sorted_seconds, verdict
 from ._rules_peers import JRIP, LEARNERS, WITTGENSTEIN, has_weka, jrip, ours, wittgenstein
 from .rules import TREES, grown_on
 
@@ -101,7 +101,7 @@ def folds(wanted):
             means[name].append(row[:, :3].mean(axis=0))
             cells.append(cell(*row[:, :3].mean(axis=0)) + f" / {np.median(row[:, 3]):.3g}")
         yield case, *cells
-    if all(len(rows) == len(data.FILES) for rows in (means[OURS],)):
+    if len(means[OURS]) == len(data.FILES):
         yield "mean", *(cell(*np.mean(rows, axis=0)) if rows else "–" for rows in means.values())
 
 
@@ -152,5 +152,5 @@ def predictions(rounds, wanted):
                 *(f"{ratio:.2f}" for ratio in ratios.values()),
                 "≥ 1",
                 verdict([name for name, ratio in ratios.items() if ratio < 1]),
-                ", ".join(remarks_on_times(seconds)) or "–",
+                remarks_cell(seconds),
             )

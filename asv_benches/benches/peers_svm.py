@@ -39,13 +39,13 @@ from ._peers import (
     intelex,
     measured_alone,
     on_threads,
-    remarks_on_times,
+    remarks_cell,
     rows_of_data,
     sorted_seconds,
     verdict,
     with_peak,
 )
-from ._svm_solvers import INTELEX_SINGLE, TOLERANCE, Problem, complaints, contenders, objectives
+from ._svm_peers import INTELEX_SINGLE, TOLERANCE, Problem, complaints, contenders, objectives
 
 ROUNDS = 5
 MOST_WORSE = 1e-5  # relative, of an objective; solvers of this tolerance differ by about a tenth of that
@@ -170,7 +170,7 @@ def fit_cells(rounds, cache_mb, problem, X, y):
         *times,
         *(f"{above[name]:+.1e}" if name in above else "not installed" for name in (OURS, INTELEX)),
         verdict(missed),
-        "; ".join(remarks + remarks_on_times(seconds)) or "–",
+        remarks_cell(seconds, remarks),
     )
 
 
@@ -210,7 +210,7 @@ def predict_cells(rounds, n_train, problem, X, y):
         *times,
         *(str(unlike[name]) if name in unlike else "not installed" for name in (OURS, INTELEX)),
         verdict(missed),
-        "; ".join(remarks + remarks_on_times(seconds)) or "–",
+        remarks_cell(seconds, remarks),
     )
 
 
@@ -257,7 +257,7 @@ def tune_cells(X, y, rounds):
         f"≥ {LEAST_TUNE:g}",
         *(f"C={best[who]['C']:g}, γ={best[who]['gamma']:g}: {errors[who][0]:.2%}" for who in (SKLEARN, OURS)),
         verdict(missed),
-        "; ".join(remarks_on_times(seconds)) or "–",
+        remarks_cell(seconds),
     )
 
 

@@ -39,7 +39,7 @@ from ._peers import (
     fell_back,
     measured_alone,
     on_threads,
-    remarks_on_times,
+    remarks_cell,
     rows_of_data,
     sorted_seconds,
     verdict,
@@ -204,7 +204,7 @@ def grow_cells(rounds, case, X, y):
         str(fitted[OURS].n_leaves),
         beside,
         verdict(missed),
-        "; ".join(remarks + remarks_on_times(seconds)) or "–",
+        remarks_cell(seconds, remarks),
     )
 
 
@@ -224,7 +224,7 @@ def rpart_cells(rounds, case, X, y):
         str(theirs["leaves"]),
         str(ours[0].n_leaves),
         verdict([] if faster > 1 else ["rpart"]),
-        "; ".join(remarks_on_times(seconds)) or "–",
+        remarks_cell(seconds),
     )
 
 
@@ -244,7 +244,7 @@ def threads_cells(rounds, case, X, y):
         f"{one / two:.2f}",
         f"≥ {LEAST_BY_THREADS:g}",
         verdict(missed),
-        "; ".join(remarks_on_times(seconds)) or "–",
+        remarks_cell(seconds),
     )
 
 
@@ -274,7 +274,7 @@ def predict_cells(rounds, case, X, y):
         str(fitted[OURS].n_leaves),
         f"{np.mean(labels[OURS] != labels[SKLEARN]):.2%}",
         verdict(missed),
-        "; ".join(remarks + remarks_on_times(seconds)) or "–",
+        remarks_cell(seconds, remarks),
     )
 
 

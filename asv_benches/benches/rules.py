@@ -9,7 +9,7 @@ from ._common import Repeats, require
 from ._tree_data import continuous, gaps, spam, tied
 
 N_GROWN, N_POINTS = 50_000, 200_000
-# The data, what to tell tree.grow, and whether scikit-learn can do the same.
+# The data, and what to tell tree.grow.
 TREES = {
     "spam": (spam, {}),
     "17 leaves": (lambda: continuous(N_GROWN + N_POINTS, 20), {"max_leaves": 17}),
@@ -21,7 +21,7 @@ TREES = {
 
 
 def grown_on(name):
-    """The modules, the tree, and the rows to predict."""
+    """The modules tree and rules, the rows that a tree was grown on, the tree, and the rows to predict."""
     tree, rules = require("tree", "grow"), require("rules", "extract", "predict")
     load, options = TREES[name]
     X, y = load()

@@ -8,6 +8,7 @@ the clock says, and a larger gap is speed bought with exactness.
 from functools import partial
 
 from ._common import Repeats, require, rounded
+from ._common import rbf_or_linear as kernel
 from ._svm_data import clusters, response, spam, text
 
 # The data, the function of kernelrules.svm, gamma of the RBF kernel (None: linear), the other arguments.
@@ -27,12 +28,6 @@ FITS = {
     "one class": (partial(clusters, 5000, 50), "one_class", 1 / 50, {"nu": 0.1}),
 }
 BEYOND_CACHE = {"n": 10000, "cache_mb": 20}  # the Gram matrix would be 400 MB in float32
-
-
-def kernel(gamma):
-    """RBF with that gamma; linear for None."""
-    kernels = require("kernels", "RBF", "Linear")
-    return kernels.Linear() if gamma is None else kernels.RBF(gamma)
 
 
 def require_rows_computed():

@@ -34,6 +34,8 @@ from kernelrules.check.memory import fits_memory, free_memory
 from kernelrules.check.scalars import (
     DtypeError,
     WeightWarning,
+    class_names,
+    column_names,
     flag,
     generator,
     level_of_caller,
@@ -51,7 +53,9 @@ __all__ = [
     "DtypeError",
     "WeightWarning",
     "class_factors",
+    "class_names",
     "class_weights",
+    "column_names",
     "counted_weights",
     "dense",
     "fewer_columns",

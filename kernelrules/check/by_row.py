@@ -127,19 +127,19 @@ def targets(y: Any, n: int, name: str = "y", data: str = "X") -> np.ndarray:
     return numbers
 
 
-def weights(sample_weight: Any, n: int, name: str = "sample_weight", data: str = "X") -> np.ndarray:
+def weights(sample_weight: Any, n: int, data: str = "X") -> np.ndarray:
     """Weights at least 0 and not all 0; None means 1 for every row."""
     if sample_weight is None:
         return np.ones(n)
-    array = targets(sample_weight, n, name, data)
+    array = targets(sample_weight, n, "sample_weight", data)
     bad = np.flatnonzero(array < 0)
     if len(bad):
-        raise ValueError(f"{name} must not be negative, got {array[bad[0]]} at position {bad[0]}")
+        raise ValueError(f"sample_weight must not be negative, got {array[bad[0]]} at position {bad[0]}")
     if n and not array.any():
-        raise ValueError(f"{name} is zero for every row")
+        raise ValueError("sample_weight is zero for every row")
     with np.errstate(over="ignore"):
         if not math.isfinite(array.sum()):
-            raise ValueError(f"{name} is too large: its sum overflows float64")
+            raise ValueError("sample_weight is too large: its sum overflows float64")
     return array
 
 

@@ -158,23 +158,23 @@ def _largest(a: Any) -> float:
     return magnitude(a.data[None, :] if isinstance(a, Csr) else a)[0]
 
 
-def output(out: Any, shape: tuple[int, ...], dtype: np.dtype, *inputs: Any, name: str = "out") -> np.ndarray:
+def output(out: Any, shape: tuple[int, ...], dtype: np.dtype, *inputs: Any) -> np.ndarray:
     """An array to write into: of the right shape and type, writeable, and apart from the inputs."""
     if not isinstance(out, np.ndarray):
-        raise TypeError(f"{name} must be a numpy array, got {type(out).__name__}")
+        raise TypeError(f"out must be a numpy array, got {type(out).__name__}")
     if out.shape != shape:
-        raise ValueError(f"{name} has shape {out.shape} but the result has shape {shape}")
+        raise ValueError(f"out has shape {out.shape} but the result has shape {shape}")
     if out.dtype != dtype or not out.dtype.isnative:
-        raise DtypeError(f"{name} has dtype {out.dtype} but the result has dtype {dtype}")
+        raise DtypeError(f"out has dtype {out.dtype} but the result has dtype {dtype}")
     if not out.flags.writeable:
-        raise ValueError(f"{name} is read-only")
+        raise ValueError("out is read-only")
     if not out.flags.aligned:
-        raise ValueError(f"{name} is not aligned in memory")
+        raise ValueError("out is not aligned in memory")
     for other in inputs:
         arrays = [getattr(other, part, None) for part in ("data", "indices", "indptr", "row", "col")]
         arrays = arrays if sparse.issparse(other) else [other]
         if any(isinstance(a, np.ndarray) and _overlap(out, a) for a in arrays):
-            raise ValueError(f"{name} overlaps the input in memory")
+            raise ValueError("out overlaps the input in memory")
     return out
 
 

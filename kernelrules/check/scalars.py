@@ -13,6 +13,8 @@ import numpy as np
 __all__ = [
     "DtypeError",
     "WeightWarning",
+    "class_names",
+    "column_names",
     "flag",
     "generator",
     "level_of_caller",
@@ -135,3 +137,24 @@ def names(given: Any, n: int, name: str, of_what: str) -> tuple[str, ...]:
     if len(listed) != n:
         raise ValueError(f"{name} has {len(listed)} entries but there are {n} {of_what}")
     return listed
+
+
+def column_names(given: Any, own: tuple[str, ...] | None, n: int) -> tuple[str, ...]:
+    """Of n columns: the names given, else those that the data had, else x0, x1, ..."""
+    if given is not None:
+        return names(given, n, "feature_names", "columns")
+    return own or tuple(f"x{column}" for column in range(n))
+
+
+def class_names(
+    given: Any, classes: np.ndarray | None, otherwise: str = "this is a regression"
+) -> tuple[str, ...] | None:
+    """Of the classes: the names given, else the labels as text. Without classes None, and `otherwise` says why none can
+    be given."""
+    if classes is None:
+        if given is not None:
+            raise ValueError(f"class_names are for classification, and {otherwise}")
+        return None
+    if given is not None:
+        return names(given, len(classes), "class_names", "classes")
+    return tuple(str(label) for label in classes)

@@ -3,6 +3,8 @@
 all           types        the float types                           status       codes of api.h; a code to an exception
               machine      the SIMD level, OpenMP                    blocks       large arrays in memory that is kept
               finite       one pass over data before all else        fetch.h      memory that is needed soon
+              pace         how much between two looks at signals     lists        lists that grow
+              bits         sets as words of 64 bits
 Gram          gram         of dense data                             gram_csr     of sparse data
               simd         the vectorised kernels: one body for every level and both float types, which simd_types.h,
                            simd_tables.h and simd_solver.h make tables of; targets.h: code for such a level
@@ -21,7 +23,7 @@ tree          presort      columns sorted once                       criteria   
               walk         rows down a tree                          prune        passes over its nodes
               leaves       what a row's leaf answers                 tree_source  all this for C callers
 rules         ranked       columns as ranks                          induce       a rule grown, test by test
-              cover        rows as bits (bits.h)                     length       description lengths
+              cover        what lists of rules cover                 length       description lengths
               match        which rows pass tests (words.h)           rule_tree    a list as a tree, for walk
               simplify     tests dropped
 sums of rules coordinate   the L1 problem along λ (logistic.h)       descent      its working set

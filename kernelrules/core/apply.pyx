@@ -8,6 +8,7 @@ machines that share few points (one-vs-one) cost little more than one.
 Invariant: an entry of `out` is one sum in a fixed order, so any number of threads gives the same bits.
 """
 
+from cpython.exc cimport PyErr_CheckSignals
 from cython.parallel cimport prange, threadid
 from libc.stdint cimport uintptr_t
 from libc.stdlib cimport calloc, free, malloc
@@ -15,9 +16,10 @@ from libc.string cimport memset
 
 from kernelrules.core cimport gram_csr
 from kernelrules.core.gram cimport (
-    ALIGNMENT, DEPTH, TILE, WORK, Block, Plan, better_step, bind_rows, free_plan, plan_rows, sum_tile, unbind_rows,
+    ALIGNMENT, DEPTH, TILE, WORK, Block, Plan, bind_rows, free_plan, plan_rows, sum_tile, unbind_rows,
 )
 from kernelrules.core.machine cimport simd_level
+from kernelrules.core.pace cimport better_step
 from kernelrules.core.simd cimport KR_FINISH_RBF, dot, finish_row, kr_finish
 from kernelrules.core.status cimport NO_MEMORY, OK, kr_kernel
 from kernelrules.core.types cimport real_t
@@ -25,9 +27,6 @@ from kernelrules.core.types cimport real_t
 from time import perf_counter
 
 from kernelrules.core.status import raise_for_status
-
-cdef extern from "Python.h":
-    int PyErr_CheckSignals() except -1
 
 HEIGHT = TILE       # rows that are treated together
 
@@ -92,7 +91,7 @@ def apply_dense(const real_t[:, :] x, const real_t[:, :] z, kernel, const double
     spec.kind, spec.degree, spec.gamma, spec.coef0 = kernel
     used = columns_in_use(&coefficients[0, 0], n_columns, z.shape[0])
     if used == NULL:
-        raise MemoryError("working memory could not be allocated")
+        raise_for_status(NO_MEMORY)
     with nogil:
         status = plan_rows(&plan, &z[0, 0], z.shape[0], stride_z, p, &spec, simd_level(), n_threads)
     raw = <char *> plan.work

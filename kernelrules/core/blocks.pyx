@@ -1,9 +1,10 @@
 """Large arrays in memory that is used again, as blocks.h describes: `empty` in the place of numpy's."""
 
+from kernelrules.core.types cimport PY_SSIZE_T_MAX
+
 import numpy as np
 
 cdef extern from "Python.h":
-    Py_ssize_t PY_SSIZE_T_MAX
     int PyBuffer_FillInfo(Py_buffer *view, object owner, void *data, Py_ssize_t n_bytes, int readonly,
                           int flags) except -1
 

@@ -13,29 +13,31 @@ reverse order, which is a lower triangle again.
 Invariant: tiles and the order of sums depend on the shapes alone, so any number of threads gives the same bits.
 """
 
+from cpython.exc cimport PyErr_CheckSignals
 from cython.parallel cimport prange, threadid
 from libc.math cimport INFINITY, sqrt
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
 
-from kernelrules.core.gram cimport TILE, better_step
+from kernelrules.core.gram cimport TILE
 from kernelrules.core.machine cimport simd_level
+from kernelrules.core.pace cimport better_step
 from kernelrules.core.simd cimport (
     KR_SUM_ADD, KR_SUM_LOWER, KR_SUM_PRODUCTS, add_rows, dot, pack, pick, sliver_rows, sums,
 )
+from kernelrules.core.status cimport NO_MEMORY
 from kernelrules.core.types cimport real_t
 
 from time import perf_counter
 
-cdef extern from "Python.h":
-    int PyErr_CheckSignals() except -1
+from kernelrules.core.status import raise_for_status
 
 cdef enum:
     STRIP = 48                  # columns whose triangle is inverted; a multiple of every sliver, a divisor of TILE
     STRIPS = TILE * STRIP       # numbers in all strips' inverses of a tile
     FEW = 12                    # right-hand sides up to which going through L once for each is faster
     GROUP = 8                   # rows of L that a backward solve uses at a time
-    BATCH_BYTES = 64 << 20     # of right-hand sides in slivers
+    BATCH_BYTES = 64 << 20      # of right-hand sides in slivers
 
 cdef struct Corner:             # what solving with a factored tile on the diagonal needs
     void *slivers               # of its rows, TILE deep
@@ -158,21 +160,19 @@ cdef void solve_tile(const void *simd, Py_ssize_t sliver, const Corner *corner, 
 
 # ---- working memory --------------------------------------------------------------------------------------------
 
-cdef Corner *make_corners(Py_ssize_t n, real_t *example) noexcept nogil:
-    """n corners in one block of memory; NULL where there is none. free() takes it."""
-    cdef Py_ssize_t size = (TILE * TILE + STRIPS) * sizeof(real_t), head = (n * sizeof(Corner) + 63) // 64 * 64, c
-    cdef char *memory = <char *> calloc(head + n * size + 64, 1)
-    cdef Corner *corners = <Corner *> memory
-    if memory == NULL:
-        return NULL
-    for c in range(n):
-        corners[c].slivers = memory + head + c * size
-        corners[c].inverses = memory + head + c * size + TILE * TILE * sizeof(real_t)
-    return corners
+cdef Corner *make_corner(real_t *example) noexcept nogil:
+    """A corner and what it points to, in one block of memory; NULL where there is none. free() takes it."""
+    cdef Py_ssize_t head = (sizeof(Corner) + 63) // 64 * 64
+    cdef char *memory = <char *> calloc(head + (TILE * TILE + STRIPS) * sizeof(real_t) + 64, 1)
+    cdef Corner *corner = <Corner *> memory
+    if corner != NULL:
+        corner.slivers = memory + head
+        corner.inverses = memory + head + TILE * TILE * sizeof(real_t)
+    return corner
 
 
 cdef Bench *make_benches(int n, real_t *example) noexcept nogil:
-    """Likewise, one for each thread."""
+    """Likewise, a bench for each of n threads."""
     cdef Py_ssize_t size = (TILE * TILE + 2 * STRIPS) * sizeof(real_t), head = (n * sizeof(Bench) + 63) // 64 * 64
     cdef char *memory = <char *> malloc(head + n * size + 64)
     cdef Bench *benches = <Bench *> memory
@@ -244,12 +244,12 @@ def factor(real_t[:, ::1] a, int n_threads, tick=None):
     at = &a[0, 0]
     simd = pick(simd_level(), at)
     sliver = sliver_rows(simd, at)
-    corner, benches = make_corners(1, at), make_benches(n_threads, at)
+    corner, benches = make_corner(at), make_benches(n_threads, at)
     panel = <real_t *> malloc(((n + TILE - 1) // TILE) * TILE * TILE * sizeof(real_t))
     step_tiles = 64 * n_threads
     try:
         if corner == NULL or benches == NULL or panel == NULL:
-            raise MemoryError("working memory could not be allocated")
+            raise_for_status(NO_MEMORY)
         while k0 < n:
             width = min(<Py_ssize_t> TILE, n - k0)
             rest = n - k0 - width
@@ -347,7 +347,7 @@ cdef int solve_blocks(const real_t *factor, Py_ssize_t n, bint backward, Py_ssiz
     cdef Py_ssize_t room = n * TILE, n_blocks = (n_rows + TILE * n_threads - 1) // (TILE * n_threads) * n_threads
     cdef Py_ssize_t height = (n_rows + n_blocks - 1) // n_blocks
     cdef Py_ssize_t batch = max(BATCH_BYTES // (room * <Py_ssize_t> sizeof(real_t)), <Py_ssize_t> n_threads)
-    cdef Corner *corner = make_corners(1, b)
+    cdef Corner *corner = make_corner(b)
     cdef Bench *benches = make_benches(n_threads, b)
     cdef real_t *slivers
     cdef real_t *panel = <real_t *> malloc(room * sizeof(real_t))
@@ -356,7 +356,7 @@ cdef int solve_blocks(const real_t *factor, Py_ssize_t n, bint backward, Py_ssiz
     slivers = <real_t *> malloc(batch * room * sizeof(real_t))
     try:
         if corner == NULL or benches == NULL or slivers == NULL or panel == NULL:
-            raise MemoryError("working memory could not be allocated")
+            raise_for_status(NO_MEMORY)
         while first < n_blocks:
             last = min(first + batch, n_blocks)
             for k in range(start, n_tiles):
@@ -434,7 +434,7 @@ cdef int solve_few(const real_t *factor, Py_ssize_t n, bint both, real_t *b, Py_
     cdef double *x = <double *> malloc(n_rows * n * sizeof(double))
     cdef Py_ssize_t r
     if x == NULL:
-        raise MemoryError("working memory could not be allocated")
+        raise_for_status(NO_MEMORY)
     with nogil:
         for r in prange(n_rows, num_threads=n_threads, schedule="dynamic", chunksize=1):
             solve_one(simd, factor, n, both, b + r * n, x + r * n)

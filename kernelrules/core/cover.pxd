@@ -1,4 +1,4 @@
-# Sets of rows as bits. See cover.pyx.
+# What rules cover, as bits. See cover.pyx.
 
 from libc.stdint cimport uint64_t
 

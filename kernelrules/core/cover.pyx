@@ -1,14 +1,11 @@
-"""Sets of rows as bits, and what lists of rules cover of them.
+"""What rules and lists of rules cover of a set of rows, sets being bits (bits.pxd).
 
-Bit i % 64 of word i // 64 is row i. Of a list, a row belongs to the first rule that covers it.
+Of a list, a row belongs to the first rule that covers it.
 """
 
 from libc.stdint cimport uint8_t, uint16_t, uint64_t
 
-from kernelrules.core.match cimport n_bits
-
-cdef extern from "bits.h" nogil:
-    int kr_lowest(uint64_t word) noexcept
+from kernelrules.core.bits cimport kr_lowest, n_bits
 
 
 cdef inline double weight_of(uint64_t word, const double *weights) noexcept nogil:

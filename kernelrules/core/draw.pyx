@@ -1,4 +1,8 @@
-"""Rows drawn at random, without a list of them being shuffled or sorted."""
+"""Rows drawn at random, without a list of them being shuffled or sorted: in one pass a row is taken with probability
+(rows that are still wanted) / (rows that are left).
+
+Invariant: all sets of so many rows are as likely, and what is drawn depends on the random numbers alone.
+"""
 
 from libc.stdint cimport int32_t
 

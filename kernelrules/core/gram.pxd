@@ -53,12 +53,9 @@ cdef void put_mirrored(const void *simd, bint streamed, const real_t *block, Py_
                        Py_ssize_t n_columns, real_t *strip, real_t *out, Py_ssize_t stride_out) noexcept nogil
 cdef int touch_fresh(char *out, Py_ssize_t n_bytes, int n_threads) except -1
 cdef int finish_of(const kr_kernel *kernel) noexcept nogil
-cdef Py_ssize_t better_step(Py_ssize_t step, double seconds) noexcept nogil
 cdef int plan_gram(Plan *plan, const real_t *x, Py_ssize_t n_x, Py_ssize_t stride_x, const real_t *z, Py_ssize_t n_z,
                    Py_ssize_t stride_z, Py_ssize_t n_features, const kr_kernel *kernel, int level,
                    int n_threads) noexcept nogil
-cdef int run_tiles(const Plan *plan, Py_ssize_t first, Py_ssize_t last, real_t *out,
-                   Py_ssize_t stride_out) noexcept nogil
 cdef void free_plan(Plan *plan) noexcept nogil
 cdef int fill_gram(const real_t *x, Py_ssize_t n_x, Py_ssize_t stride_x, const real_t *z, Py_ssize_t n_z,
                    Py_ssize_t stride_z, Py_ssize_t n_features, const kr_kernel *kernel, real_t *out,

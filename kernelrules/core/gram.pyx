@@ -12,6 +12,7 @@ Invariant: the tiles, and all arithmetic inside one, depend on the shapes alone 
 any number of threads gives the same bits.
 """
 
+from cpython.exc cimport PyErr_CheckSignals
 from cython.parallel cimport prange, threadid
 from libc.math cimport fabs, floor, frexp, isfinite, ldexp, sqrt
 from libc.stdint cimport uintptr_t
@@ -19,6 +20,7 @@ from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
 
 from kernelrules.core.machine cimport MOST_THREADS, simd_level
+from kernelrules.core.pace cimport better_step
 from kernelrules.core.simd cimport (
     KR_FINISH_DISTANCE, KR_FINISH_EXP, KR_FINISH_LINEAR, KR_FINISH_POLYNOMIAL, KR_FINISH_RBF, KR_FINISH_SIGMOID,
     KR_SUM_ADD, KR_SUM_LOWER, KR_SUM_MAGNITUDES, KR_SUM_PRODUCTS, KR_SUM_SQUARES, finish_row, kr_finish, pack, pick,
@@ -32,9 +34,6 @@ from kernelrules.core.types cimport real_t
 from time import perf_counter
 
 from kernelrules.core.status import raise_for_status
-
-cdef extern from "Python.h":
-    int PyErr_CheckSignals() except -1
 
 cdef enum:
     DIFFERENCE_DEPTH = 32       # the same for differences, whose terms are all positive
@@ -456,14 +455,6 @@ cdef int run_tiles(const Plan *plan, Py_ssize_t first, Py_ssize_t last, real_t *
     for t in prange(first, last, num_threads=max(plan.n_threads, 1), schedule="dynamic", chunksize=1):
         place_tile(plan, t, out, stride_out, work + threadid() * <Py_ssize_t> WORK)
     return OK
-
-
-cdef Py_ssize_t better_step(Py_ssize_t step, double seconds) noexcept nogil:
-    """How many tasks to do before the next look at signals and the callback, if `step` of them took so long: doubled
-    until they take a twentieth of a second, halved where they take more than a tenth."""
-    if seconds < 0.05:
-        return min(2 * step, <Py_ssize_t> 1 << 30)
-    return max(step // 2, <Py_ssize_t> 1) if seconds > 0.1 else step
 
 
 cdef void touch_pages(char *out, Py_ssize_t n_bytes, int n_threads) noexcept nogil:

@@ -2,10 +2,7 @@
 
 from kernelrules.core.simd cimport kr_finish
 from kernelrules.core.status cimport kr_kernel
-from kernelrules.core.types cimport real_t
-
-cdef extern from *:
-    Py_ssize_t PY_SSIZE_T_MAX
+from kernelrules.core.types cimport PY_SSIZE_T_MAX, real_t
 
 
 cdef struct Rows:                   # rows of data: sparse, or dense where indices is NULL

@@ -13,6 +13,7 @@ these are too few, the pairs whose values do not vanish are computed again from 
 Invariant: one task makes whole rows in a fixed order, so any number of threads gives the same bits.
 """
 
+from cpython.exc cimport PyErr_CheckSignals
 from cython.parallel cimport prange, threadid
 from libc.float cimport DBL_MAX
 from libc.math cimport fabs, fma, sqrt
@@ -20,9 +21,10 @@ from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memset
 
 from kernelrules.core.gram cimport (
-    MIRRORED, STREAM_BYTES, better_step, finish_of, kernel_is_valid, put_mirrored, touch_fresh,
+    MIRRORED, STREAM_BYTES, finish_of, kernel_is_valid, put_mirrored, touch_fresh,
 )
 from kernelrules.core.machine cimport simd_level
+from kernelrules.core.pace cimport better_step
 from kernelrules.core.simd cimport finish_row, pick, put_row, stream_fence
 from kernelrules.core.status cimport BAD_ARGUMENT, LAPLACIAN, NO_MEMORY, OK, RBF
 from kernelrules.core.types cimport real_t
@@ -30,9 +32,6 @@ from kernelrules.core.types cimport real_t
 from time import perf_counter
 
 from kernelrules.core.status import raise_for_status
-
-cdef extern from "Python.h":
-    int PyErr_CheckSignals() except -1
 
 cdef enum:
     PANEL = 8               # dense rows side by side

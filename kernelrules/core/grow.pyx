@@ -11,6 +11,7 @@ Best-first growth (max_leaves) keeps the best split of every leaf in a heap and 
 Invariant: neither threads nor the order of nodes change a bit of the tree.
 """
 
+from cpython.exc cimport PyErr_CheckSignals
 from libc.math cimport NAN
 from libc.stdint cimport int8_t, uint32_t
 from libc.stdlib cimport calloc, free, malloc
@@ -26,6 +27,7 @@ from kernelrules.core.machine cimport simd_level
 from kernelrules.core.node cimport Grower, Limits, Node
 from kernelrules.core.presort cimport Arena, Presorted, Table
 from kernelrules.core.scan cimport Rules, Scratch, free_scratch, new_scratch
+from kernelrules.core.status cimport NO_MEMORY
 from kernelrules.core.surrogate cimport StandIn
 
 import numpy as np
@@ -33,7 +35,6 @@ import numpy as np
 from kernelrules.core.status import raise_for_status
 
 cdef extern from "Python.h":
-    int PyErr_CheckSignals() except -1
     int signals_are_bad "PyErr_CheckSignals"() noexcept     # leaves the exception for the caller to find
     void *PyErr_Occurred() noexcept
 
@@ -175,14 +176,14 @@ def grow(Presorted presorted, str criterion, Py_ssize_t n_classes, Py_ssize_t n_
     limits.max_features, limits.seed, limits.exact = max_features, seed, exact
     try:
         if scratch == NULL:
-            raise MemoryError("working memory could not be allocated")
+            raise_for_status(NO_MEMORY)
         for k in range(n_threads):
             scratch[k] = new_scratch(table, &how, weighted, table.n)
             if scratch[k] == NULL:
-                raise MemoryError("working memory could not be allocated")
+                raise_for_status(NO_MEMORY)
         top = new_grower(table, &how, &rules, &limits, presorted.root, False, scratch, n_threads)
         if top == NULL:
-            raise MemoryError("working memory could not be allocated")
+            raise_for_status(NO_MEMORY)
         raise_for_status(start_root(top))
         if max_leaves:
             best_first(top, tick, out)
@@ -225,7 +226,7 @@ cdef int finish(Grower *top, Grower **subtrees, Py_ssize_t n_tasks, list out) ex
     cdef Arena *sorted_columns = top.arenas[0]
     cdef Grown grown
     if stack == NULL:
-        raise MemoryError("working memory could not be allocated")
+        raise_for_status(NO_MEMORY)
     try:
         if n > MANY_NODES:
             free(sorted_columns.block)
@@ -279,12 +280,12 @@ cdef int subtrees_of(Grower *top, Scratch **scratch, int n_threads, tick, list o
     cdef bint going
     try:
         if subtrees == NULL or numbers == NULL:
-            raise MemoryError("working memory could not be allocated")
+            raise_for_status(NO_MEMORY)
         numbers[0] = top.number
         for k in range(1, n_threads if n_tasks else 1):
             numbers[k] = <uint32_t *> malloc(top.table.n * sizeof(uint32_t))
             if numbers[k] == NULL:
-                raise MemoryError("working memory could not be allocated")
+                raise_for_status(NO_MEMORY)
         while first < n_tasks:
             end, rows = first, 0
             while end < n_tasks and (end == first or rows * cost < n_threads * (BUDGET // LEVELS)):

@@ -17,6 +17,7 @@ Invariant: weights are such that all sums are exact (see rules.induce), so neith
 what is usual in a column changes a bit of the result.
 """
 
+from cpython.exc cimport PyErr_CheckSignals
 from cython.parallel cimport prange, threadid
 from libc.math cimport INFINITY, log2
 from libc.stdint cimport uint8_t, uint16_t, uint32_t
@@ -25,10 +26,10 @@ from libc.stdlib cimport calloc, free, malloc
 from kernelrules.core.blocks cimport give_back, take
 from kernelrules.core.ranked cimport Columns, Ranked
 from kernelrules.core.scan cimport halfway
+from kernelrules.core.status cimport NO_MEMORY
 
+from kernelrules.core.status import raise_for_status
 
-cdef extern from "Python.h":
-    int PyErr_CheckSignals() except -1
 
 cdef enum:
     IN = 1                  # of a row's state: it is covered
@@ -366,11 +367,11 @@ cdef class Grower:
         if (growth.state == NULL or growth.covered == NULL or growth.row == NULL or growth.tag == NULL
                 or growth.size == NULL or growth.known == NULL or growth.active == NULL or growth.cuts == NULL
                 or growth.groups == NULL or self.useful == NULL):
-            raise MemoryError("working memory could not be allocated")
+            raise_for_status(NO_MEMORY)
         for k in range(n_threads):
             growth.groups[k] = <Group *> malloc((n + 2) * sizeof(Group))
             if growth.groups[k] == NULL:
-                raise MemoryError("working memory could not be allocated")
+                raise_for_status(NO_MEMORY)
 
     def __dealloc__(self):
         cdef Growth *growth = &self.growth
@@ -443,7 +444,7 @@ cdef class Grower:
         cdef Py_ssize_t n = self.growth.columns.n, n_conditions = len(conditions), k, j, first, last
         cdef uint16_t *other = <uint16_t *> malloc(n * sizeof(uint16_t))
         if other == NULL:
-            raise MemoryError("working memory could not be allocated")
+            raise_for_status(NO_MEMORY)
         for k in range(n):
             out[k] = <uint16_t> n_conditions
         for k in range(n_conditions - 1, -1, -1):

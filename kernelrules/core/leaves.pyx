@@ -6,13 +6,11 @@
 Invariant: a row's answer depends on nothing but the row and its leaf.
 """
 
+from cpython.exc cimport PyErr_CheckSignals
 from libc.math cimport isnan
 from libc.stdint cimport int64_t
 
 from kernelrules.core.types cimport real_t
-
-cdef extern from "Python.h":
-    int PyErr_CheckSignals() except -1
 
 cdef enum:
     BLOCK = 2048        # rows between two looks at signals

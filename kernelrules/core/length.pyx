@@ -14,6 +14,9 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
 from kernelrules.core.cover cimport take_matches
+from kernelrules.core.status cimport NO_MEMORY
+
+from kernelrules.core.status import raise_for_status
 
 
 cdef double subset_length(double n, double k, double p) noexcept nogil:
@@ -43,12 +46,12 @@ cdef double data_length(double share, double covered, double uncovered, double f
 
 
 def subset_bits(double n, double k, double p):
-    """Bits that say which k of n things are meant, each expected with probability p."""
+    """Bits that say which k of n things are meant, each expected with probability p; for tests."""
     return subset_length(n, k, p)
 
 
 def data_bits(double share, double covered, double uncovered, double false_positive, double false_negative):
-    """Bits that say which rows a list of rules gets wrong: of the covered, and of the uncovered rows."""
+    """Bits that say which rows a list of rules gets wrong: of the covered, and of the uncovered rows; for tests."""
     return data_length(share, covered, uncovered, false_positive, false_negative)
 
 
@@ -169,5 +172,5 @@ def shorten(const uint64_t[:, ::1] covers, const double[::1] bits, Py_ssize_t ke
     free(before)
     free(sums)
     if before == NULL or sums == NULL:
-        raise MemoryError("working memory could not be allocated")
+        raise_for_status(NO_MEMORY)
     return length

@@ -16,9 +16,10 @@ from libc.stdint cimport uint8_t
 from libc.stdlib cimport qsort
 from libc.string cimport memset
 
+from kernelrules.core.bits cimport kr_lowest
 from kernelrules.core.criteria cimport Criterion, base_of
 from kernelrules.core.judge cimport Bins, add_cell, all_that_count, judge, rows_in
-from kernelrules.core.scan cimport NO_CUT, Found, Level, Rules, Scratch, View, is_stopped, kr_lowest
+from kernelrules.core.scan cimport NO_CUT, Found, Level, Rules, Scratch, View, is_stopped
 
 cdef enum:
     TURNS = 100             # of the power method: it converges linearly

@@ -1,6 +1,6 @@
 # The tests of rules, for all that asks which rows pass them.
 
-from libc.stdint cimport int64_t, uint64_t
+from libc.stdint cimport int64_t
 
 cdef struct Test:
     int64_t column
@@ -18,11 +18,3 @@ cdef class Tests:
 
 
 cdef bint passes(const Test *test, double value) noexcept nogil
-
-
-cdef inline int n_bits(uint64_t word) noexcept nogil:
-    """How many are set; compilers call a function for the builtin unless they may use an instruction."""
-    word -= (word >> 1) & 0x5555555555555555ULL
-    word = (word & 0x3333333333333333ULL) + ((word >> 2) & 0x3333333333333333ULL)
-    word = (word + (word >> 4)) & 0x0F0F0F0F0F0F0F0FULL
-    return <int> ((word * 0x0101010101010101ULL) >> 56)

@@ -6,22 +6,24 @@ Rows hold finite numbers, and NaN for missing ones. Invariant: a bit, a count an
 alone, so any number of threads gives the same.
 """
 
+from cpython.exc cimport PyErr_CheckSignals
 from cython.parallel cimport prange, threadid
 from libc.math cimport INFINITY, NAN, isnan
 from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
 
+from kernelrules.core.bits cimport WORD, kr_lowest, n_bits, rows_of_word
 from kernelrules.core.finite cimport all_finite
-from kernelrules.core.gram cimport better_step
 from kernelrules.core.machine cimport simd_level
+from kernelrules.core.pace cimport better_step
 from kernelrules.core.simd cimport pick, transpose
+from kernelrules.core.status cimport NO_MEMORY
 from kernelrules.core.types cimport real_t
 
 from time import perf_counter
 
-cdef extern from "Python.h":
-    int PyErr_CheckSignals() except -1
+from kernelrules.core.status import raise_for_status
 
 cdef extern from "fetch.h" nogil:
     enum:
@@ -34,10 +36,8 @@ cdef extern from "words.h" nogil:
     uint64_t kr_word_d(int level, const double *values, double low, double high, int missing) noexcept
     uint64_t kr_word_f(int level, const float *values, float low, float high, int missing) noexcept
     float kr_float_below(double x) noexcept
-    int kr_lowest(uint64_t word) noexcept
 
 cdef enum:
-    WORD = 64           # rows of a word, and of one task
     STRIDE = 72         # from one column of a task to the next: powers of two lead all to the same places in caches
     FEW_USED = 6        # of so many columns one that is tested: rows are turned as they are
     TASKS = 8           # that a thread takes at a time
@@ -67,7 +67,7 @@ cdef class Tests:
             raise ValueError("the tests' arrays differ in length")
         self.tests = <Test *> malloc((self.n + 1) * sizeof(Test))
         if self.tests == NULL:
-            raise MemoryError("working memory could not be allocated")
+            raise_for_status(NO_MEMORY)
         for i in range(self.n):
             test = &self.tests[i]
             if not 0 <= column[i] < self.n_columns:
@@ -159,11 +159,6 @@ cdef void gather(const Source *rows, Py_ssize_t first, real_t *values) noexcept 
     for i in range(n_rows, WORD):
         for j in range(rows.n_used):
             values[j * STRIDE + i] = <real_t> NAN
-
-
-cdef inline uint64_t rows_of_word(Py_ssize_t word, Py_ssize_t n) noexcept nogil:
-    """Bits of the rows that there are, of n, in this word."""
-    return ~<uint64_t> 0 if n - word * WORD >= WORD else (<uint64_t> 1 << (n - word * WORD)) - 1
 
 
 cdef uint64_t word_of(const Test *test, const real_t *values, int level) noexcept nogil:
@@ -310,7 +305,7 @@ def first_rules(Tests tests, const int64_t[::1] group_start, const int64_t[::1] 
     desks, memory = <Desk *> malloc(n_threads * sizeof(Desk)), <char *> calloc(n_threads * size + 1, sizeof(double))
     try:
         if desks == NULL or memory == NULL:
-            raise MemoryError("working memory could not be allocated")
+            raise_for_status(NO_MEMORY)
         for i in range(n_threads):
             desks[i].values = <double *> memory + i * size
             desks[i].column_mark = <int64_t *> (desks[i].values + tests.n_columns * STRIDE)
@@ -388,7 +383,7 @@ def fill_masks(Tests tests, const int64_t[::1] chosen, const real_t[:, :] x, uin
     share = used.rows.n_used * STRIDE
     values = <real_t *> malloc(n_threads * share * sizeof(real_t))
     if values == NULL:
-        raise MemoryError("working memory could not be allocated")
+        raise_for_status(NO_MEMORY)
     try:
         while first < n_words:
             last = min(first + step, n_words)
@@ -495,7 +490,7 @@ def first_rules_by_words(Tests tests, const int64_t[::1] start, const int64_t[::
     size = desk_size(&rules)
     desks = <char *> malloc(n_threads * size + 1)
     if desks == NULL:
-        raise MemoryError("working memory could not be allocated")
+        raise_for_status(NO_MEMORY)
     try:
         while first < n_words:
             last = min(first + step, n_words)
@@ -533,7 +528,7 @@ def fill_thresholds(Tests tests, const int64_t[::1] chosen, const int64_t[::1] b
         return
     lower = <uint64_t *> calloc(2 * n_words, sizeof(uint64_t))
     if lower == NULL:
-        raise MemoryError("working memory could not be allocated")
+        raise_for_status(NO_MEMORY)
     known = lower + n_words
     with nogil:
         for e in range(n_known):
@@ -548,8 +543,7 @@ def fill_thresholds(Tests tests, const int64_t[::1] chosen, const int64_t[::1] b
             if test.missing:
                 for w in range(n_words):
                     mask[w] |= ~known[w]
-                if n % WORD:
-                    mask[n_words - 1] &= (<uint64_t> 1 << (n % WORD)) - 1
+                mask[n_words - 1] &= rows_of_word(n_words - 1, n)
     free(lower)
 
 

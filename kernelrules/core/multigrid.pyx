@@ -7,14 +7,12 @@ A matrix is CSR: indptr in Py_ssize_t, indices in int, data in double; vectors s
 Invariant: each number of a result is one sum in a fixed order, so any number of threads gives the same bits.
 """
 
+from cpython.exc cimport PyErr_CheckSignals
 from cython.parallel cimport prange
 
 from kernelrules.core.machine cimport simd_level
 
 import numpy as np
-
-cdef extern from "Python.h":
-    int PyErr_CheckSignals() except -1
 
 cdef extern from "beside.h" nogil:
     void kr_beside(int level, const int *indices, const double *data, Py_ssize_t n, const double *x, Py_ssize_t width,

@@ -15,6 +15,7 @@ Invariant: a list is the k smallest pairs (distance, index) whatever the order i
 threads, and any other way to find candidates, gives the same bits. A row is not its own neighbour; its duplicate is.
 """
 
+from cpython.exc cimport PyErr_CheckSignals
 from cython.parallel cimport prange, threadid
 from libc.math cimport INFINITY, sqrt
 from libc.stdint cimport uintptr_t
@@ -23,18 +24,16 @@ from libc.string cimport memmove, memset
 
 from kernelrules.core cimport gram_csr
 from kernelrules.core.gram cimport (
-    ALIGNMENT, DEPTH, DISTANCE, TILE, WORK, Block, Plan, better_step, free_plan, plan_gram, sum_tile,
+    ALIGNMENT, DEPTH, DISTANCE, TILE, WORK, Block, Plan, free_plan, plan_gram, sum_tile,
 )
 from kernelrules.core.machine cimport simd_level
+from kernelrules.core.pace cimport better_step
 from kernelrules.core.status cimport LINEAR, NO_MEMORY, OK, kr_kernel
 from kernelrules.core.types cimport real_t
 
 from time import perf_counter
 
 from kernelrules.core.status import raise_for_status
-
-cdef extern from "Python.h":
-    int PyErr_CheckSignals() except -1
 
 cdef extern from "near.h" nogil:
     Py_ssize_t kr_near_d(int level, const double *sums, const double *norms, const double *reaches, double norm,
@@ -201,7 +200,7 @@ def nearest_dense(const real_t[:, :] x, int[:, ::1] indices, double[:, ::1] squa
     cdef real_t *norms = <real_t *> malloc(2 * n * sizeof(real_t))
     cdef real_t *work
     if norms == NULL:
-        raise MemoryError("working memory could not be allocated")
+        raise_for_status(NO_MEMORY)
     lists.indices, lists.squares, lists.k = &indices[0, 0], &squares[0, 0], indices.shape[1]
     lists.norms, lists.reaches, lists.exact, lists.blur = norms, norms + n, NULL, blur
     if exact is not None:

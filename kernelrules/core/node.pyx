@@ -15,10 +15,10 @@ from libc.string cimport memcpy, memset
 from kernelrules.core.criteria cimport (
     ABSOLUTE, GAIN_RATIO, POISSON, SQUARED, Criterion, class_loss, gain_of, has_exact_scores, score_scale,
 )
+from kernelrules.core.lists cimport more_room
 from kernelrules.core.presort cimport DIFFERS, Arena, Table
 from kernelrules.core.scan cimport NO_CUT, Found, View, cell_size, fill_histogram, is_packed, scan_column, scan_columns
 from kernelrules.core.status cimport NO_MEMORY, OK, STOPPED
-from kernelrules.core.surrogate cimport more_room
 
 cdef enum:
     DIGITS = 43             # bits of a score that are trusted where sums are rounded

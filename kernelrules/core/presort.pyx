@@ -12,6 +12,7 @@ order survives, and an entry differs from its new predecessor if any of those dr
 Invariant: an entry's order in its column depends on values and row numbers only, never on threads.
 """
 
+from cpython.exc cimport PyErr_CheckSignals
 from cython.parallel cimport prange, threadid
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
@@ -23,9 +24,6 @@ from kernelrules.core.types cimport real_t
 
 from kernelrules.core.status import raise_for_status
 
-
-cdef extern from "Python.h":
-    int PyErr_CheckSignals() except -1
 
 ctypedef fused code_t:
     uint8_t
@@ -389,13 +387,13 @@ cdef int read_all(const real_t *example, Table *table, const uint32_t *labels, P
         if not by_columns and not in_place:
             room = <real_t *> take(min(BATCH, p) * n_bytes)
         if work == NULL or (room == NULL and not by_columns and not in_place):
-            raise MemoryError("working memory could not be allocated")
+            raise_for_status(NO_MEMORY)
         for k in range(n_threads):
             work[k].keys = take(n_bytes)
             work[k].other_keys = take(n_bytes)
             work[k].other_entries = <uint32_t *> take(n * sizeof(uint32_t))
             if work[k].keys == NULL or work[k].other_keys == NULL or work[k].other_entries == NULL:
-                raise MemoryError("working memory could not be allocated")
+                raise_for_status(NO_MEMORY)
         step = max(1, min(BATCH, AT_ONCE // max(n, 1)))
         for first in range(0, p, step):
             width = min(step, p - first)
@@ -484,7 +482,7 @@ cdef int gather_bins(Table *table, uint16_t **codes, double **distinct) except -
     table.n_bins_all = total
     table.bin_value = <double *> calloc(max(total, 1), sizeof(double))
     if table.bin_value == NULL:
-        raise MemoryError("working memory could not be allocated")
+        raise_for_status(NO_MEMORY)
     for k in range(table.n_coded):
         if distinct[table.coded[k]] != NULL:
             memcpy(table.bin_value + table.bin_start[k], distinct[table.coded[k]], table.n_bins[k] * sizeof(double))
@@ -535,7 +533,7 @@ cdef class Presorted:
         table.tied = <uint8_t *> calloc(p, 1)
         if (table.place == NULL or table.ordered == NULL or table.coded == NULL or table.n_levels == NULL
                 or table.n_bins == NULL or table.bin_start == NULL or table.missing == NULL or table.tied == NULL):
-            raise MemoryError("working memory could not be allocated")
+            raise_for_status(NO_MEMORY)
         for i in range(p):
             table.n_levels[i] = n_levels[i]
             table.wide = table.wide or n_levels[i] >= FEW
@@ -554,7 +552,7 @@ cdef class Presorted:
             labels_at = &labels[0]
         try:
             if block == NULL or codes == NULL or distinct == NULL:
-                raise MemoryError("working memory could not be allocated")
+                raise_for_status(NO_MEMORY)
             if table.single:
                 read_all(<const float *> NULL, table, labels_at, few, n_threads, block, codes, distinct)
             else:
@@ -584,7 +582,7 @@ cdef class Presorted:
         cdef Arena *root = new_arena(n, n_orders, False, own_rows, table.n_coded * (2 if table.wide else 1), n_outputs,
                                      w is not None)
         if root == NULL:
-            raise MemoryError("working memory could not be allocated")
+            raise_for_status(NO_MEMORY)
         self.root = root
         for k in range(table.n_ordered):
             root.order[k] = block + table.ordered[k] * n
@@ -629,7 +627,7 @@ cdef int order_targets(const double[:, ::1] y, uint32_t *entries) except -1:
     cdef uint32_t *other_entries = <uint32_t *> malloc(n * sizeof(uint32_t))
     try:
         if keys == NULL or other_keys == NULL or other_entries == NULL:
-            raise MemoryError("working memory could not be allocated")
+            raise_for_status(NO_MEMORY)
         for i in range(n):
             keys[i] = key_of(y[i, 0], <uint64_t> 0)
             entries[i] = <uint32_t> i

@@ -5,8 +5,10 @@ children come after their parents, and one loop backwards is from the leaves up,
 
     weakest_links   the alpha from which on each split is not worth its leaves, in O(n log n)
     cheapest        the pruned tree of least cost, where costs add up over nodes
+    subtree_ends    where each subtree's stretch ends
     node_losses     losses of new rows at every node on their way, as if it were their leaf
-    held_out        losses of new rows under every tree of a nested sequence, in one walk up from their leaves
+    held_out        losses of new rows under every tree of a nested sequence, in one walk up from their leaves; `spans`
+                    says which of the trees each node is a leaf of
 
 Weakest links. With R(t) the risk of node t as a leaf, the best pruned subtree of t costs
 
@@ -18,14 +20,13 @@ alpha_t, the bends of both children are melted, and taken off from the largest a
 crossing; what is taken off never comes back. The heap is leftist: melting costs O(log n), also in a chain.
 """
 
+from cpython.exc cimport PyErr_CheckSignals
 from libc.math cimport INFINITY, fabs, log
 from libc.stdint cimport int64_t
 
-cdef extern from "Python.h":
-    int PyErr_CheckSignals() except -1
-
 cdef enum:
     BATCH = 65536       # nodes between two looks at signals
+    ROWS = 256          # rows between two looks
     SPINE = 192         # no right spine of a leftist heap has more than 64 nodes, two are melted
 
 cpdef enum Loss:
@@ -39,6 +40,17 @@ cdef struct Heap:       # of nodes; largest alpha on top
     int64_t *left
     int64_t *right
     int64_t *rank       # nodes on the right spine
+
+cdef struct Nested:     # trees cut from one another, and what is summed up of their losses
+    const int64_t *first        # node i is a leaf of the trees first[i] to last[i] - 1
+    const int64_t *last
+    const int64_t *above        # the next such node on the way up, -1 at its end
+    const double *values        # of nodes, d each
+    Py_ssize_t d
+    Py_ssize_t n_trees
+    Loss kind
+    double unit
+    double *sums                # (3, n_trees)
 
 
 cdef int64_t melted(const Heap *heap, int64_t a, int64_t b) noexcept nogil:
@@ -214,7 +226,7 @@ def node_losses(Loss kind, const int64_t[::1] leaves, const int64_t[::1] parent,
         if not -1 <= parent[i] < i:
             raise ValueError(f"node {i} does not come after its parent")
     while start < n:
-        batch = min(start + 256, n)
+        batch = min(start + ROWS, n)
         with nogil:
             for i in range(start, batch):
                 node = leaves[i]
@@ -232,9 +244,9 @@ def held_out(Loss kind, const int64_t[::1] leaves, const int64_t[::1] first, con
     k - 1, in units of losses: cumulative sums are those of the trees. Rows of infinite losses and a weight above 0 are
     counted in sums[2], where sums of weights would leave rounding. `first`, `last` and `above` come from `spans`."""
     cdef Py_ssize_t n = leaves.shape[0], n_nodes = first.shape[0], d = values.shape[1], i, batch, start = 0
-    cdef Py_ssize_t n_trees = sums.shape[1]
     cdef bint by_class = kind == TABLE
     cdef const double *target = NULL
+    cdef Nested trees
     if not (last.shape[0] == above.shape[0] == values.shape[0] == n_nodes and weight.shape[0] == n
             and (labels.shape[0] if by_class else y.shape[0]) == n and (by_class or y.shape[1] == d)
             and sums.shape[0] == 3) or d == 0:
@@ -245,32 +257,36 @@ def held_out(Loss kind, const int64_t[::1] leaves, const int64_t[::1] first, con
     for i in range(n_nodes):
         if not 0 <= first[i] <= last[i] < sums.shape[1] or not -1 <= above[i] < i:
             raise ValueError(f"node {i} is not a leaf of such trees")
+    if n == 0:
+        return
+    trees.first, trees.last, trees.above, trees.values, trees.d = &first[0], &last[0], &above[0], &values[0, 0], d
+    trees.kind, trees.unit, trees.sums, trees.n_trees = kind, unit, &sums[0, 0], sums.shape[1]
     while start < n:
-        batch = min(start + 256, n)
+        batch = min(start + ROWS, n)
         with nogil:
             for i in range(start, batch):
                 if not by_class:
                     target = &y[i, 0]
-                add_row(kind, leaves[i], &first[0], &last[0], &above[0], &values[0, 0], target,
-                        labels[i] if by_class else 0, d, weight[i], unit, &sums[0, 0], n_trees)
+                add_row(&trees, leaves[i], target, labels[i] if by_class else 0, weight[i])
         PyErr_CheckSignals()
         start = batch
 
 
-cdef inline void add_row(Loss kind, int64_t node, const int64_t *first, const int64_t *last, const int64_t *above,
-                         const double *values, const double *y, int64_t label, Py_ssize_t d, double weight,
-                         double unit, double *sums, Py_ssize_t n_trees) noexcept nogil:
+cdef inline void add_row(const Nested *trees, int64_t node, const double *y, int64_t label,
+                         double weight) noexcept nogil:
     """Go up from a leaf, and add what each node says for the trees that it is a leaf of."""
+    cdef int64_t first, last
     cdef double loss
     while node >= 0:
-        if first[node] < last[node]:
-            loss = loss_of(kind, values + node * d, y, label, d) / unit
+        first, last = trees.first[node], trees.last[node]
+        if first < last:
+            loss = loss_of(trees.kind, trees.values + node * trees.d, y, label, trees.d) / trees.unit
             if loss < INFINITY:
-                add_span(sums, first[node], last[node], weight * loss)
-                add_span(sums + n_trees, first[node], last[node], weight * loss * loss)
+                add_span(trees.sums, first, last, weight * loss)
+                add_span(trees.sums + trees.n_trees, first, last, weight * loss * loss)
             elif weight > 0:
-                add_span(sums + 2 * n_trees, first[node], last[node], 1.0)
-        node = above[node]
+                add_span(trees.sums + 2 * trees.n_trees, first, last, 1.0)
+        node = trees.above[node]
 
 
 cdef inline void add_span(double *sums, int64_t first, int64_t last, double amount) noexcept nogil:

@@ -10,6 +10,7 @@ dense data are the same from here on, and cost what is unusual in them.
 Invariant: what a column's entries are depends on its values and row numbers only, never on threads.
 """
 
+from cpython.exc cimport PyErr_CheckSignals
 from cython.parallel cimport prange, threadid
 from libc.stdint cimport uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
@@ -21,9 +22,6 @@ from kernelrules.core.types cimport real_t
 
 from kernelrules.core.status import raise_for_status
 
-
-cdef extern from "Python.h":
-    int PyErr_CheckSignals() except -1
 
 cdef enum:
     AT_ONCE = 10000000      # entries sorted between looks at signals
@@ -185,7 +183,7 @@ cdef class Ranked:
         columns.tag = <uint32_t *> take(max(n_entries, 1) * sizeof(uint32_t))
         if (columns.start == NULL or columns.size == NULL or columns.known == NULL or columns.usual == NULL
                 or columns.n_ranks == NULL or columns.value == NULL or columns.row == NULL or columns.tag == NULL):
-            raise MemoryError("working memory could not be allocated")
+            raise_for_status(NO_MEMORY)
 
     def __dealloc__(self):
         cdef Columns *columns = &self.columns
@@ -233,7 +231,7 @@ def ranked_dense(const real_t[:, :] values, const Py_ssize_t[::1] n_levels, int 
     cdef Work *work = new_work(n, n_threads)
     cdef int status = OK
     if work == NULL:
-        raise MemoryError("working memory could not be allocated")
+        raise_for_status(NO_MEMORY)
     try:
         for j in range(p):
             columns.start[j] = j * n
@@ -264,7 +262,7 @@ def ranked_sparse(const real_t[::1] data, const int[::1] rows, const Py_ssize_t[
     cdef const int *rows_at = &rows[0] if data.shape[0] else NULL
     cdef int status = OK
     if work == NULL:
-        raise MemoryError("working memory could not be allocated")
+        raise_for_status(NO_MEMORY)
     try:
         for j in range(p + 1):
             columns.start[j] = start[j]

@@ -60,7 +60,6 @@ cdef struct Store:
 cdef int make_slots(Store *store, Py_ssize_t n_slots, Py_ssize_t itemsize) noexcept nogil
 cdef void free_slots(Store *store) noexcept nogil
 cdef double row_cost(const Store *store) noexcept nogil
-cdef int find_rows(Store *store, const Py_ssize_t *points, Py_ssize_t n, const real_t **rows) noexcept nogil
 cdef void gather_row(const real_t *row, const Py_ssize_t *points, Py_ssize_t n, real_t *out) noexcept nogil
 cdef int find_block(Store *store, const Py_ssize_t *points, Py_ssize_t n, const real_t **rows, const Py_ssize_t *before,
                     const real_t *old, Py_ssize_t n_old, real_t *block) noexcept nogil

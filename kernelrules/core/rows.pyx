@@ -11,6 +11,7 @@ Invariant: nothing depends on the number of threads. Rows do not depend on what 
 which they are added to gradients does, where only some of them can be kept.
 """
 
+from cpython.exc cimport PyErr_CheckSignals
 from cython.parallel cimport prange, threadid
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
@@ -24,9 +25,6 @@ from kernelrules.core.status cimport BAD_ARGUMENT, CALLBACK, LINEAR, NO_MEMORY, 
 from kernelrules.core.types cimport real_t
 
 from kernelrules.core.status import raise_for_status
-
-cdef extern from "Python.h":
-    int PyErr_CheckSignals() except -1
 
 cdef enum:
     PART = 1024                 # points whose gradients are changed together, in second-level cache
@@ -526,14 +524,14 @@ def linear_products(x, const double[::1] diagonal, int n_threads):
         data.data, data.indices, data.indptr = <const double *> sparse.data, sparse.indices, sparse.indptr
         rows.store.starts = <Py_ssize_t *> calloc(p + 2, sizeof(Py_ssize_t))
         if rows.store.starts == NULL:
-            raise MemoryError("working memory could not be allocated")
+            raise_for_status(NO_MEMORY)
     else:
         dense = x
         data.data = &dense[0, 0]
         data.stride = max(dense.strides[0] // <Py_ssize_t> sizeof(double), p)
     rows.store.change = <double *> calloc(p, sizeof(double))
     if rows.store.change == NULL:
-        raise MemoryError("working memory could not be allocated")
+        raise_for_status(NO_MEMORY)
     return rows
 
 

@@ -9,15 +9,17 @@ its first rule has no tests left, or no rule is left; when `ROOM` is used up the
 tried one by one, for 64 rows at a time (match.pyx).
 """
 
+from cpython.exc cimport PyErr_CheckSignals
 from libc.math cimport INFINITY
 from libc.stdint cimport int64_t
-from libc.stdlib cimport free, malloc, qsort, realloc
+from libc.stdlib cimport free, malloc, qsort
 from libc.string cimport memcpy, memset
 
+from kernelrules.core.lists cimport more_room
 from kernelrules.core.match cimport Test, Tests
+from kernelrules.core.status cimport NO_MEMORY
 
-cdef extern from "Python.h":
-    int PyErr_CheckSignals() except -1
+from kernelrules.core.status import raise_for_status
 
 cdef enum:
     ROOM = 200_000          # numbers in the lists of all nodes, and
@@ -120,7 +122,7 @@ cdef class RuleTree:
         if (self.here == NULL or self.seen == NULL or self.count == NULL or self.intervals == NULL
                 or self.group == NULL or self.group_weight == NULL or self.scratch[0] == NULL
                 or self.scratch[1] == NULL):
-            raise MemoryError("working memory could not be allocated")
+            raise_for_status(NO_MEMORY)
         for i in range(n_columns):
             self.seen[i] = -1
         self._root(start, ids)
@@ -139,7 +141,7 @@ cdef class RuleTree:
         """Room for flags, kept until the end."""
         cdef Block *block = <Block *> malloc(sizeof(Block) + n)
         if block == NULL:
-            raise MemoryError("working memory could not be allocated")
+            raise_for_status(NO_MEMORY)
         block.before = self.blocks
         self.spent += n // <Py_ssize_t> sizeof(int64_t) + 1
         self.blocks = block
@@ -148,10 +150,9 @@ cdef class RuleTree:
     cdef int64_t _new_node(self, int64_t parent) except -1:
         cdef Node *grown
         if self.n_nodes == self.capacity:
-            self.capacity = 2 * self.capacity + 64
-            grown = <Node *> realloc(self.nodes, self.capacity * sizeof(Node))
+            grown = <Node *> more_room(self.nodes, &self.capacity, self.n_nodes + 1, sizeof(Node))
             if grown == NULL:
-                raise MemoryError("working memory could not be allocated")
+                raise_for_status(NO_MEMORY)
             self.nodes = grown
         memset(&self.nodes[self.n_nodes], 0, sizeof(Node))
         self.nodes[self.n_nodes].parent, self.nodes[self.n_nodes].column = parent, -1
@@ -163,10 +164,9 @@ cdef class RuleTree:
     cdef int _reserve(self, Py_ssize_t more) except -1:
         cdef int64_t *grown
         if self.size + more > self.list_room:
-            self.list_room = 2 * (self.size + more) + 1024
-            grown = <int64_t *> realloc(self.lists, self.list_room * sizeof(int64_t))
+            grown = <int64_t *> more_room(self.lists, &self.list_room, self.size + more, sizeof(int64_t))
             if grown == NULL:
-                raise MemoryError("working memory could not be allocated")
+                raise_for_status(NO_MEMORY)
             self.lists = grown
         return 0
 

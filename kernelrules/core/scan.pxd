@@ -32,10 +32,6 @@ cdef extern from "scan_loops.h" nogil:
                           const kr_range *range)
 
 
-cdef extern from "bits.h" nogil:
-    int kr_lowest(uint64_t word) noexcept
-
-
 cdef struct Rules:                  # of a split, for all nodes
     Py_ssize_t min_leaf
     double min_weight               # of each side; 0 where all weights are 1, which min_leaf says as well

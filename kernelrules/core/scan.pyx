@@ -15,6 +15,7 @@ from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
 
 from kernelrules.core.absolute cimport scan_absolute
+from kernelrules.core.bits cimport kr_lowest
 from kernelrules.core.criteria cimport (
     ABSOLUTE, ENTROPY, GAIN_RATIO, GINI, KR_MOST_COUNTED, SQUARED, Criterion, base_of, kr_spread_of_two,
 )

@@ -5,17 +5,13 @@ Rows that pass a test are bits (match.pyx); those of a rule are the words of its
 Invariant: a row's score is one sum in the order of the rules, so any number of threads gives the same bits.
 """
 
+from cpython.exc cimport PyErr_CheckSignals
 from cython.parallel cimport prange
 from libc.stdint cimport int64_t, uint64_t
 
-cdef extern from "Python.h":
-    int PyErr_CheckSignals() except -1
-
-cdef extern from "bits.h" nogil:
-    int kr_lowest(uint64_t word) noexcept
+from kernelrules.core.bits cimport WORD, kr_lowest, rows_of_word
 
 cdef enum:
-    WORD = 64
     WORDS = 16          # of one task
 
 
@@ -41,7 +37,7 @@ def add_scores(const uint64_t[:, ::1] masks, const int64_t[::1] start, const int
     """Add weights[r] to the rows of `out` that pass the tests ids[start[r]] to ids[start[r + 1] - 1], for all r."""
     cdef Py_ssize_t n = out.shape[0], n_words = (n + WORD - 1) // WORD, n_tasks = (n_words + WORDS - 1) // WORDS, t
     cdef Py_ssize_t n_rules = weights.shape[0], n_scores = weights.shape[1]
-    cdef uint64_t rows_of_last = (<uint64_t> 1 << (n % WORD)) - 1 if n % WORD else ~<uint64_t> 0
+    cdef uint64_t rows_of_last = rows_of_word(n_words - 1, n)
     cdef const uint64_t *words = NULL
     cdef const int64_t *listed = NULL
     if n == 0 or n_rules == 0 or n_scores == 0:

@@ -9,24 +9,23 @@ Rows are bits, 64 in a word. Invariant: what becomes of a rule depends on no oth
 same.
 """
 
+from cpython.exc cimport PyErr_CheckSignals
 from cython.parallel cimport prange, threadid
 from libc.math cimport INFINITY, fabs, pow, sqrt
 from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
-from kernelrules.core.gram cimport better_step
-from kernelrules.core.match cimport n_bits
+from kernelrules.core.bits cimport kr_lowest, n_bits, rows_of_word
+from kernelrules.core.pace cimport better_step
+from kernelrules.core.status cimport NO_MEMORY
 
 from time import perf_counter
 
-cdef extern from "Python.h":
-    int PyErr_CheckSignals() except -1
-
-cdef extern from "bits.h" nogil:
-    int kr_lowest(uint64_t word) noexcept
+from kernelrules.core.status import raise_for_status
 
 cdef double _NOISE = 2.0 ** -40         # of 1, or of a mean squared error
+NOISE = _NOISE                          # for rules/simplify.py
 
 cdef struct Worth:
     double score, covered
@@ -202,10 +201,10 @@ def simplify(const uint64_t[:, ::1] masks, const int64_t[::1] start, const int64
     if work == NULL or (judge.n_targets > 0 and losses == NULL):
         free(work)
         free(losses)
-        raise MemoryError("working memory could not be allocated")
+        raise_for_status(NO_MEMORY)
     all_rows = work + n_threads * room
     for w in range(judge.n_words):
-        all_rows[w] = ~<uint64_t> 0 if 64 * (w + 1) <= n else (<uint64_t> 1 << (n - 64 * w)) - 1
+        all_rows[w] = rows_of_word(w, n)
     try:
         while first < n_rules:
             last = min(first + step, n_rules)

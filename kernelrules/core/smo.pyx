@@ -6,26 +6,24 @@ signals are looked at and progress is told, and spread over threads where machin
 Invariant: a machine's solution depends neither on the others nor on the number of threads.
 """
 
+from cpython.exc cimport PyErr_CheckSignals
 from cython.parallel cimport prange
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memset
 
-from kernelrules.core.gram cimport better_step
+from kernelrules.core.pace cimport better_step
 from kernelrules.core.rows cimport CACHED, PRODUCTS, KernelRows, Segment, Store
 from kernelrules.core.simd cimport pick
 from kernelrules.core.status cimport NO_MEMORY, OK
 from kernelrules.core.steps cimport (
     FAILED, GROUPS, MORE, PAUSED, STALLED, Best, Dual, Outcome, scan_all, set_masks,
 )
+from kernelrules.core.types cimport PY_SSIZE_T_MAX
 from kernelrules.core.working_set cimport SMALL, Work, advance, free_work, start_work, unshrink
 
 from time import perf_counter
 
 from kernelrules.core.status import raise_for_status
-
-cdef extern from "Python.h":
-    int PyErr_CheckSignals() except -1
-    Py_ssize_t PY_SSIZE_T_MAX
 
 
 cdef class Machine:
@@ -195,7 +193,7 @@ def solve(KernelRows rows, machines, double tol, Py_ssize_t max_steps, int n_thr
     if jobs == NULL or open_jobs == NULL:
         free(jobs)
         free(open_jobs)
-        raise MemoryError("working memory could not be allocated")
+        raise_for_status(NO_MEMORY)
     try:
         for m in range(n):
             machine = machines[m]

@@ -2,6 +2,8 @@
 
 The row source gets a cache of its own and the solver is run in slices, between which the caller is asked whether to go
 on. At the end K·beta is made anew from rows, so that report and gradient carry no rounding from many small steps.
+
+Invariant: of the caller's memory only state and report are written.
 """
 
 from libc.math cimport fabs, isfinite

@@ -25,7 +25,6 @@ cdef struct StandIns:
     Py_ssize_t room
 
 
-cdef void *more_room(void *list, Py_ssize_t *room, Py_ssize_t wanted, Py_ssize_t size) noexcept nogil
 cdef Py_ssize_t keep_flags(Flags *flags, const uint8_t *marks, Py_ssize_t n) noexcept nogil
 cdef Py_ssize_t find_stand_ins(const View *view, Py_ssize_t column, Scratch *scratch, StandIns *found, Flags *flags,
                                bint *majority_left) noexcept nogil

@@ -12,9 +12,9 @@ Invariant: rows with a value of the split's column keep their side; after the se
 
 from libc.math cimport NAN
 from libc.stdint cimport uint8_t, uint16_t, uint32_t
-from libc.stdlib cimport realloc
 from libc.string cimport memcpy, memset
 
+from kernelrules.core.lists cimport more_room
 from kernelrules.core.presort cimport Table, value_of
 from kernelrules.core.scan cimport Scratch, View, halfway
 
@@ -22,21 +22,14 @@ cdef enum:
     MOST = 5                # surrogates of a node
     SIDES = 2               # rows that each side of a surrogate must have
 
+cdef double LEAST_AGREEMENT = 1e-10     # what is no more than this is rounding
+
 
 cdef struct Sides:          # weights of rows by the side that the node's split sends them to, and their number
     double left
     double right
     Py_ssize_t n
     bint seen               # whether there are rows at all, also of no side
-
-
-cdef void *more_room(void *list, Py_ssize_t *room, Py_ssize_t wanted, Py_ssize_t size) noexcept nogil:
-    """The list with room for so many, twice what it had; NULL if there is no memory, the list as it was."""
-    cdef Py_ssize_t n = max(wanted, 2 * room[0], 16)
-    cdef void *longer = realloc(list, n * size)
-    if longer != NULL:
-        room[0] = n
-    return longer
 
 
 cdef Py_ssize_t keep_flags(Flags *flags, const uint8_t *marks, Py_ssize_t n) noexcept nogil:
@@ -200,7 +193,9 @@ cdef Py_ssize_t find_stand_ins(const View *view, Py_ssize_t column, Scratch *scr
         one.agreement = (alike - majority) / (total - majority) if total > majority else 0
         if one.threshold != one.threshold and not table.n_levels[j]:
             continue                        # no cut; weights may add up to more than the majority by rounding
-        if one.agreement <= 1e-10 or (found.n == first + MOST and one.agreement <= found.list[found.n - 1].agreement):
+        if one.agreement <= LEAST_AGREEMENT:
+            continue
+        if found.n == first + MOST and one.agreement <= found.list[found.n - 1].agreement:
             continue
         if table.n_levels[j]:
             one.subset = keep_flags(flags, scratch.left_of, table.n_levels[j])

@@ -8,20 +8,22 @@ first, and nothing of L⁻¹R is kept.
 Invariant: every number is one sum in a fixed order, so any number of threads gives the same bits.
 """
 
+from cpython.exc cimport PyErr_CheckSignals
 from cython.parallel cimport prange, threadid
 from libc.stdint cimport uintptr_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
-from kernelrules.core.gram cimport ALIGNMENT, better_step
+from kernelrules.core.gram cimport ALIGNMENT
 from kernelrules.core.machine cimport simd_level
+from kernelrules.core.pace cimport better_step
+from kernelrules.core.status cimport NO_MEMORY
 
 import numpy as np
 
 from time import perf_counter
 
-cdef extern from "Python.h":
-    int PyErr_CheckSignals() except -1
+from kernelrules.core.status import raise_for_status
 
 cdef extern from "sweep.h" nogil:
     enum:
@@ -92,7 +94,7 @@ def squared_lengths(const double[:, :, :, ::1] factors, const double[:, ::1] rig
     share = (plan.n_blocks * KR_SWEEP_ROWS + plan.width + KR_SWEEP_SPAN) * KR_SWEEP_COLUMNS
     work = <double *> malloc(n_threads * share * sizeof(double) + ALIGNMENT)
     if work == NULL:
-        raise MemoryError("working memory could not be allocated")
+        raise_for_status(NO_MEMORY)
     aligned = <double *> (<char *> work + (ALIGNMENT - <uintptr_t> work % ALIGNMENT))
     try:
         while first < n_tiles:

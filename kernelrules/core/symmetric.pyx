@@ -10,24 +10,23 @@ has sums of its own, added up at the end in the order of the groups.
 Invariant: groups depend on the shapes alone, so any number of threads gives the same bits.
 """
 
+from cpython.exc cimport PyErr_CheckSignals
 from cython.parallel cimport prange, threadid
 from libc.stdint cimport uintptr_t
 from libc.stdlib cimport calloc, free
 
 from kernelrules.core.gram cimport (
-    ALIGNMENT, DEPTH, TILE, WORK, Block, Plan, better_step, free_plan, plan_gram, sum_tile,
+    ALIGNMENT, DEPTH, TILE, WORK, Block, Plan, free_plan, plan_gram, sum_tile,
 )
 from kernelrules.core.machine cimport simd_level
+from kernelrules.core.pace cimport better_step
 from kernelrules.core.simd cimport KR_FINISH_RBF, add_rows, dot, finish_row, kr_finish, pick
-from kernelrules.core.status cimport OK, kr_kernel
+from kernelrules.core.status cimport NO_MEMORY, OK, kr_kernel
 from kernelrules.core.types cimport real_t
 
 from time import perf_counter
 
 from kernelrules.core.status import raise_for_status
-
-cdef extern from "Python.h":
-    int PyErr_CheckSignals() except -1
 
 cdef enum:
     MOST_GROUPS = 32
@@ -164,7 +163,7 @@ def apply_symmetric(const real_t[:, :] x, kernel, const double[:, ::1] coefficie
     spec.kind, spec.degree, spec.gamma, spec.coef0 = kernel
     deal = deal_out(n, coefficients.shape[0])
     if deal.sums == NULL:
-        raise MemoryError("working memory could not be allocated")
+        raise_for_status(NO_MEMORY)
     if wanted is not None:
         deal.wanted = &wanted[0, 0]
     with nogil:
@@ -206,7 +205,7 @@ def multiply_stored(const real_t[:, ::1] upper, const double[::1] diagonal, cons
     simd = pick(simd_level(), <const real_t *> &upper[0, 0])
     deal = deal_out(n, coefficients.shape[0])
     if deal.sums == NULL:
-        raise MemoryError("working memory could not be allocated")
+        raise_for_status(NO_MEMORY)
     try:
         while first < deal.n_pairs:
             started = perf_counter()

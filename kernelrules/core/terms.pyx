@@ -4,8 +4,8 @@
 
 A list that has many of the rows is kept as bits, one a row: sums over these take several rows and rules at a time.
 
-A rule that has the same rows as one that is there, or exactly the others, comes in once: rows have random keys, and the
-sums of these are compared.
+Invariant: no rule has the same rows as another, or exactly the others. Rows have random keys, and the sums of these are
+compared.
 """
 
 from libc.math cimport fabs
@@ -13,6 +13,7 @@ from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy, memset
 
+from kernelrules.core.lists cimport more_room
 from kernelrules.core.machine cimport simd_level
 from kernelrules.core.status cimport NO_MEMORY
 
@@ -128,19 +129,15 @@ cdef class Terms:
             self.curvature, self.sorted = numbers + 5 * most, numbers + 6 * most
             self.room = most
         if self.n_index + n_index > self.index_room:
-            most = 2 * (self.n_index + n_index)
-            block = realloc(self.index, most * sizeof(int32_t))
+            block = more_room(self.index, &self.index_room, self.n_index + n_index, sizeof(int32_t))
             if block == NULL:
                 raise_for_status(NO_MEMORY)
             self.index = <int32_t *> block
-            self.index_room = most
         if self.n_bits + n_bits > self.bits_room:
-            most = 2 * (self.n_bits + n_bits)
-            block = realloc(self.bits, most * sizeof(uint64_t))
+            block = more_room(self.bits, &self.bits_room, self.n_bits + n_bits, sizeof(uint64_t))
             if block == NULL:
                 raise_for_status(NO_MEMORY)
             self.bits = <uint64_t *> block
-            self.bits_room = most
         return 0
 
     cdef int append(self, Term term) except -1:

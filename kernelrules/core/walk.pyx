@@ -9,6 +9,7 @@ Invariant: every comparison comes out as it would in float64 with the threshold 
 nothing but the row.
 """
 
+from cpython.exc cimport PyErr_CheckSignals
 from cython.parallel cimport prange, threadid
 from libc.limits cimport INT_MAX
 from libc.math cimport INFINITY, isnan, nextafterf
@@ -17,13 +18,13 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
 from kernelrules.core.finite cimport all_finite
-from kernelrules.core.gram cimport better_step
+from kernelrules.core.pace cimport better_step
+from kernelrules.core.status cimport NO_MEMORY
 from kernelrules.core.types cimport real_t
 
 from time import perf_counter
 
-cdef extern from "Python.h":
-    int PyErr_CheckSignals() except -1
+from kernelrules.core.status import raise_for_status
 
 cdef extern from "fetch.h" nogil:
     void kr_fetch_rows(const char *rows, Py_ssize_t n_rows, Py_ssize_t row_step) noexcept
@@ -435,7 +436,7 @@ cdef int make_plan(Plan *plan, Nodes nodes, const real_t[:, :] x, const int64_t[
     if position == NULL or plan.packed == NULL or plan.packed_answers == NULL:
         free(position)
         free_plan(plan)
-        raise MemoryError("working memory could not be allocated")
+        raise_for_status(NO_MEMORY)
     if real_t is float:
         pack(s, step, any_missing, &answers[0], <SingleNode *> plan.packed, plan.packed_answers, position)
     else:
@@ -584,7 +585,7 @@ def fractional_values(Nodes nodes, const real_t[:, :] x, const double[:, ::1] va
         return
     waiting = <Fraction *> malloc(n_threads * room * sizeof(Fraction))
     if waiting == NULL:
-        raise MemoryError("working memory could not be allocated")
+        raise_for_status(NO_MEMORY)
     try:
         while first < n:
             last = min(first + step, n)

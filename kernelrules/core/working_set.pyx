@@ -30,6 +30,8 @@ cdef enum:
     CHECK = 500                 # least steps between two looks at which points matter
     FEW_POINTS = 8192           # up to which a shrunk problem may have three quarters of them, beyond it half
 
+WIDEST, LINEAR_SET = WIDE, NARROW   # for svm: points of the largest working set, and of one of a linear machine
+
 cdef double SLICE = 3e8         # nanoseconds of a thread for a block, its solution, or rows: no signal is seen
 cdef double SHRINK = 0.7        # a problem is shrunk further when this part of it, or less, matters
 cdef double COARSE = 10.0       # times tol, to which a shrunk problem is solved before all points are looked at again

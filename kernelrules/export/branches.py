@@ -10,7 +10,7 @@ from kernelrules.results import Condition, RuleList, Tree
 from kernelrules.results.tree_text import NamedTree
 from kernelrules.tree.paths import leaf_conditions
 
-__all__ = ["branches_of", "column_names", "named_list", "named_tree", "one_of_both"]
+__all__ = ["branches_of", "named_list", "named_tree", "one_of_both"]
 
 
 def one_of_both(t: Any) -> Any:
@@ -25,17 +25,8 @@ def named_list(rs: RuleList, feature_names: Any, class_names: Any) -> RuleList:
     if feature_names is not None:
         rs = replace(rs, feature_names=check.names(feature_names, rs.n_features, "feature_names", "columns"))
     if class_names is not None:
-        if rs.classes is None:
-            raise ValueError("class_names are for classification, and these are rules of a regression")
-        rs = replace(rs, class_names=check.names(class_names, len(rs.classes), "class_names", "classes"))
+        rs = replace(rs, class_names=check.class_names(class_names, rs.classes, "these are rules of a regression"))
     return rs
-
-
-def column_names(t: Tree | RuleList, feature_names: Any) -> tuple[str, ...]:
-    """Those given, those of the data, or x0, x1, ..."""
-    if feature_names is not None:
-        return check.names(feature_names, t.n_features, "feature_names", "columns")
-    return t.feature_names or tuple(f"x{column}" for column in range(t.n_features))
 
 
 def branches_of(t: Tree | RuleList) -> tuple[list[tuple[Condition, ...]], list[Any], Any]:
@@ -54,7 +45,6 @@ def named_tree(
 ) -> NamedTree:
     """The tree with names, the given ones checked."""
     if class_names is not None:
-        if tree.classes is None:
-            raise ValueError(f"class_names are for classification, and the tree was grown by {tree.criterion}")
-        class_names = check.names(class_names, len(tree.classes), "class_names", "classes")
-    return NamedTree(tree, column_names(tree, feature_names), class_names, exact=exact, digits=digits)
+        class_names = check.class_names(class_names, tree.classes, f"the tree was grown by {tree.criterion}")
+    names = check.column_names(feature_names, tree.feature_names, tree.n_features)
+    return NamedTree(tree, names, class_names, exact=exact, digits=digits)

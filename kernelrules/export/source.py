@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from kernelrules import check
-from kernelrules.export.branches import branches_of, column_names, one_of_both
+from kernelrules.export.branches import branches_of, one_of_both
 from kernelrules.results import Condition, RuleList, Tree
 from kernelrules.results.rules import UNSEEN
 
@@ -77,7 +77,7 @@ def to_python(t: Tree | RuleList, feature_names: Any = None, *, name: str = "pre
         raise ValueError(f"name must be a Python identifier, got {name!r}")
     if hasattr(builtins, name):
         raise ValueError(f"name must not be that of one of Python's own functions, got {name!r}")
-    names = column_names(t, feature_names)
+    names = check.column_names(feature_names, t.feature_names, t.n_features)
     levels = t.levels if isinstance(t, RuleList) else t.categories
     conditions, predictions, default = branches_of(t)
     lines = [f"def {name}(row):"]
@@ -170,7 +170,7 @@ def to_sql(
     END AS "prediction" FROM "rows"
     """
     one_of_both(t)
-    names = column_names(t, feature_names)
+    names = check.column_names(feature_names, t.feature_names, t.n_features)
     repeated = {name for name in names if names.count(name) > 1}
     if repeated:
         raise ValueError(f"feature_names has {sorted(repeated)[0]!r} twice, which SQL cannot tell apart")

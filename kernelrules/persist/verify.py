@@ -120,6 +120,28 @@ def _monomials_up_to(n_features: int, degree: int, most: int) -> int:
     return found
 
 
+def _intercept(fit: Any, targets: tuple[int, ...]) -> None:
+    """One for each target, or a number where there is one target that is no column."""
+    if targets:
+        _lengths(fit, "intercept", targets, "f")
+    else:
+        _say(isinstance(fit.intercept, (float, np.floating)), f"intercept must be a number, got {fit.intercept!r:.60}")
+
+
+def _targets(owner: Any) -> tuple[int, tuple[int, ...]]:
+    """How many points y is of, and the shape of what belongs to a point: () or (n_targets,)."""
+    targets = owner.y.shape[1:]
+    _say(len(targets) <= 1 and owner.y.ndim, f"y has shape {owner.y.shape}")
+    return len(require_array(owner.y, "y", "f", (None, *targets))), targets
+
+
+def _two_or_more(classes: Any) -> int:
+    """How many classes a model tells apart."""
+    k = len(require_array(classes, "classes", ""))
+    _say(k >= 2, f"there are {k} classes")
+    return k
+
+
 def _lengths(owner: Any, names: str, shape: tuple[int | None, ...], kinds: str = "fiu") -> None:
     for name in names.split():
         require_array(getattr(owner, name), name, kinds, shape)
@@ -154,8 +176,7 @@ def _svm(model: results.SVMModel) -> None:
     given = isinstance(model.kernel, kernels.Precomputed)
     n_machines = 1
     if model.classes is not None:
-        k = len(require_array(model.classes, "classes", ""))
-        _say(k >= 2, f"there are {k} classes")
+        k = _two_or_more(model.classes)
         n_machines = 1 if k == 2 else k if model.multiclass == "ovr" else k * (k - 1) // 2
     n_support = require_array(model.dual_coef, "dual_coef", "f", (n_machines, None)).shape[1]
     _whole(model.support, "support", model.n_features if given else model.n_train, (n_support,))
@@ -196,8 +217,7 @@ def _tuned(tuned: results.TuneResult) -> None:
 
 def _erm(fit: results.ErmFit) -> None:
     _kernel(fit.kernel)
-    k = len(require_array(fit.classes, "classes", ""))
-    _say(k >= 2, f"there are {k} classes")
+    k = _two_or_more(fit.classes)
     n_machines = 1 if k == 2 else k
     n = require_array(fit.alpha, "alpha", "f", (n_machines, None)).shape[1]
     _lengths(fit, "intercept norms", (n_machines,), "f")
@@ -217,17 +237,12 @@ def _ridge(fit: results.RidgeFit) -> None:
     _one_of(fit.form, "form", "features", "kernel", "dual", "rkhs")
     _one_of(fit.solver, "solver", "exact", "cg")
     _kernel(fit.kernel)
-    targets = fit.y.shape[1:]
-    _say(len(targets) <= 1 and fit.y.ndim, f"y has shape {fit.y.shape}")
-    n = len(require_array(fit.y, "y", "f", (None, *targets)))
+    n, targets = _targets(fit)
     _lengths(fit, "alpha", (n, *targets), "f")
     _lengths(fit, "fitted", (None, *targets), "f")
     _weights(fit, n)
     _strength(fit.lam, "lam")
-    if targets:
-        _lengths(fit, "intercept", targets, "f")
-    else:
-        _say(isinstance(fit.intercept, (float, np.floating)), f"intercept must be a number, got {fit.intercept!r:.60}")
+    _intercept(fit, targets)
     given = isinstance(fit.kernel, kernels.Precomputed)
     _points(fit.X, "X", (None if given else n, fit.n_features))
     _say(not given or min(fit.X.shape) >= n, f"the kernel matrix has shape {fit.X.shape}, and there are {n} points")
@@ -244,9 +259,7 @@ def _ridge_path(path: results.RidgePath) -> None:
     _kernel(path.kernel)
     n_lams = len(require_array(path.lams, "lams", "f"))
     _chosen(path.best, n_lams, "best")
-    targets = path.y.shape[1:]
-    _say(len(targets) <= 1 and path.y.ndim, f"y has shape {path.y.shape}")
-    n = len(require_array(path.y, "y", "f", (None, *targets)))
+    n, targets = _targets(path)
     _lengths(path, "loo_errors dof", (n_lams,), "f")
     _lengths(path, "loo_residuals alphas fitted", (n_lams, n, *targets), "f")
     _lengths(path, "intercepts", (n_lams, *targets), "f")
@@ -263,10 +276,7 @@ def _ridge_path(path: results.RidgePath) -> None:
 def _feature_ridge(fit: Any) -> None:
     targets = fit.weights.shape[1:]
     n_weights = len(require_array(fit.weights, "weights", "f", (None, *targets[:1])))
-    if targets:
-        _lengths(fit, "intercept", targets, "f")
-    else:
-        _say(isinstance(fit.intercept, (float, np.floating)), f"intercept must be a number, got {fit.intercept!r:.60}")
+    _intercept(fit, targets)
     phi = fit.feature_map
     if phi is None:
         _say(n_weights == fit.n_features, f"there are {n_weights} weights of {fit.n_features} columns")

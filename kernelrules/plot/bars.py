@@ -8,7 +8,7 @@ import numpy as np
 
 from kernelrules import check
 from kernelrules import tree as _tree
-from kernelrules.export.branches import column_names, named_list
+from kernelrules.export.branches import named_list
 from kernelrules.plot import canvas
 from kernelrules.results import PruneCV, RuleList, Tree
 from kernelrules.results.rule_text import prediction_text, rule_text
@@ -47,7 +47,7 @@ def importances(t: Tree | PruneCV, ax: Any = None, *, feature_names: Any = None,
     """
     t = t.tree if isinstance(t, PruneCV) else t
     shares = _tree.importance(t)
-    names = column_names(t, feature_names)
+    names = check.column_names(feature_names, t.feature_names, t.n_features)
     most = len(shares) if top is None else check.whole(top, "top", 1)
     order = [j for j in np.argsort(-shares, kind="stable")[:most].tolist() if shares[j] > 0]
     ax = canvas.axes_for(ax, (5.2, 0.8 + 0.24 * max(len(order), 2)))

@@ -75,8 +75,8 @@ def regions(
     p = inner.n_features
     i, j = _two_columns(columns, p)
     points = _numbers(X, p)
-    names = _column_names(inner, feature_names, p)
-    labels = _label_texts(classes, class_names)
+    names = check.column_names(feature_names, getattr(inner, "feature_names", None), p)
+    labels = check.class_names(class_names, classes)
     low, high = _limits(points[:, [i, j]])
     n_grid = check.whole(n_grid, "n_grid", 2)
     across, up = (np.linspace(low[k], high[k], n_grid) for k in (0, 1))
@@ -127,22 +127,6 @@ def _numbers(X: Any, p: int) -> np.ndarray:
     if raw.ndim != 2 or raw.shape[1] != p:
         raise ValueError(f"X must have two dimensions and the {p} columns of the model, got shape {raw.shape}")
     return raw.astype(np.float64)
-
-
-def _column_names(model: Any, feature_names: Any, p: int) -> tuple[str, ...]:
-    if feature_names is not None:
-        return check.names(feature_names, p, "feature_names", "columns")
-    return getattr(model, "feature_names", None) or tuple(f"x{column}" for column in range(p))
-
-
-def _label_texts(classes: np.ndarray | None, class_names: Any) -> tuple[str, ...]:
-    if classes is None:
-        if class_names is not None:
-            raise ValueError("class_names are for classification, and this is a regression")
-        return ()
-    if class_names is not None:
-        return check.names(class_names, len(classes), "class_names", "classes")
-    return tuple(str(label) for label in classes)
 
 
 def _limits(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -1,4 +1,4 @@
-"""What bounds return."""
+"""What bounds return: risk ≤ empirical + complexity + deviation with probability 1 - eta, and simulated estimates."""
 
 from __future__ import annotations
 

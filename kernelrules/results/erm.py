@@ -1,4 +1,4 @@
-"""What empirical risk minimisation returns."""
+"""What empirical risk minimisation returns: f(x) = Σᵢ αᵢ k(x, xᵢ) + b, one of two classes, or one a class of more."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What fits on graphs return."""
+"""What fits on graphs return: a value, or a class, for every point of the graph."""
 
 from __future__ import annotations
 

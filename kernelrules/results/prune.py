@@ -1,4 +1,4 @@
-"""What pruning by cost and complexity returns."""
+"""What pruning by risk + alpha · leaves returns: the nested trees that are best for some alpha, and the one chosen."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What kernel ridge regression returns."""
+"""What kernel ridge regression returns: a fit, the fits of a path over λ, a posterior, a fit of explicit features.
+
+f(x) = Σᵢ αᵢ k(x, xᵢ) + b, or Φ(x)·w + b
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What support vector machines return."""
+"""What support vector machines return: models, grids that were searched, probabilities, slacks.
+
+f(x) = Σᵢ aᵢ k(x, xᵢ) + b over the support vectors xᵢ, a row of coefficients and a constant for each machine
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What growing a tree returns."""
+"""What growing a tree returns: its nodes, an array for each thing that is known of them, and surrogate splits.
+
+Invariant: nodes are in depth-first order, so that children come after their parents and a subtree is a stretch.
+"""
 
 from __future__ import annotations
 

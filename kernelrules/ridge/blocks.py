@@ -19,8 +19,8 @@ import numpy as np
 
 from kernelrules import check, kernels, parallel, sharing
 from kernelrules.kernels.values import finite_answers
-from kernelrules.results import FeatureRidge
-from kernelrules.ridge.certify import ROUNDS, certified
+from kernelrules.results import Certificate, FeatureRidge
+from kernelrules.ridge.certify import ROUNDING, ROUNDS, warn_unless_converged
 from kernelrules.ridge.definite import rounding
 from kernelrules.ridge.factor import factor, mirror_upper, solve
 from kernelrules.ridge.problem import require_strength, strength, targets
@@ -28,7 +28,6 @@ from kernelrules.ridge.problem import require_strength, strength, targets
 __all__ = ["fit_blocks", "mapped_values"]
 
 _BLOCK_NUMBERS = 1 << 22  # mapped features made at a time
-_ROUNDING = 64 * np.finfo(np.float64).eps
 
 
 @parallel.reports("ridge")
@@ -268,9 +267,11 @@ def _solved(found: _Moments, lam: float, feature_map: Any, intercept: bool, tol:
     primals = np.maximum((found.squares - (v * (found.first + left)).sum(axis=1)) / found.total, 0.0)
     gaps = (left**2).sum(axis=1) / (lam * found.total**2)
     apart = np.abs(left).max(axis=1, initial=0.0) / s
-    small = apart <= _ROUNDING * np.abs(v).max(axis=1, initial=0.0)
+    small = apart <= ROUNDING * np.abs(v).max(axis=1, initial=0.0)
     converged = bool(((gaps <= tol * primals) | small).all())
     primal = float(primals.sum())
+    certificate = Certificate(primal, primal - gap, gap, float(apart.max(initial=0.0)), done, converged)
+    warn_unless_converged(certificate)
     constant = found.targets - (v * found.mean).sum(axis=1)
     return FeatureRidge(
         weights=v[0] if found.flat else np.ascontiguousarray(v.T),
@@ -281,7 +282,7 @@ def _solved(found: _Moments, lam: float, feature_map: Any, intercept: bool, tol:
         n_rows=found.n_rows,
         total_weight=found.total,
         has_intercept=intercept,
-        certificate=certified(primal, primal - gap, gap, float(apart.max(initial=0.0)), done, converged),
+        certificate=certificate,
     )
 
 

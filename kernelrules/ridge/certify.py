@@ -21,11 +21,20 @@ from kernelrules import check
 from kernelrules.results import Certificate
 from kernelrules.ridge.problem import Problem
 
-__all__ = ["ConvergenceWarning", "Objectives", "Solved", "Worth", "better_of", "certified", "from_worth", "worth"]
+__all__ = [
+    "ConvergenceWarning",
+    "Objectives",
+    "Solved",
+    "Worth",
+    "better_of",
+    "from_worth",
+    "warn_unless_converged",
+    "worth",
+]
 
 ROUNDS = 4  # improvements of a factorisation's solution, after which what is left is rounding error
 EXACT = 1e-24  # relative gap that is not worth improving: twelve digits of the residual
-_ROUNDING = 64 * np.finfo(np.float64).eps  # of the targets: residuals below it cannot be improved
+ROUNDING = 64 * np.finfo(np.float64).eps  # of targets or weights: what violates by less cannot be improved
 
 
 class ConvergenceWarning(UserWarning):
@@ -78,9 +87,13 @@ class Worth(Objectives):
 
     def settled(self, tol: float, y: np.ndarray) -> bool:
         """Whether the gap of every target is at most tol of its primal objective, or nothing but rounding error."""
-        rounding = np.abs(self.residual).max(axis=1) <= _ROUNDING * np.abs(y).max(axis=1)
+        rounding = np.abs(self.residual).max(axis=1) <= ROUNDING * np.abs(y).max(axis=1)
         with np.errstate(over="ignore"):  # a tolerance that large is kept
             return bool(((self.gaps <= tol * self.primals) | rounding).all())
+
+    def certificate(self, iterations: int, tol: float, y: np.ndarray) -> Certificate:
+        """Of a solution that took so many iterations; whether it converged, `settled` says."""
+        return Certificate(self.primal, self.dual, self.gap, self.kkt, iterations, self.settled(tol, y))
 
 
 def worth(problem: Problem, alpha: np.ndarray, at_points: np.ndarray) -> Worth:
@@ -114,12 +127,7 @@ class Solved:
     alpha: np.ndarray
     fitted: np.ndarray
     constant: np.ndarray
-    primal: float
-    dual: float
-    gap: float
-    kkt: float
-    iterations: int
-    converged: bool
+    certificate: Certificate
     weights: np.ndarray | None = None
     factor: np.ndarray | None = None
 
@@ -135,19 +143,16 @@ def from_worth(
 ) -> Solved:
     """A solution of one of the kernel's forms; `values` is alpha · K."""
     fitted = problem.all_values(alpha, found.constant, values)
-    return Solved(
-        alpha, fitted, found.constant, found.primal, found.dual, found.gap, found.kkt, done,
-        found.settled(tol, problem.y), None, lower,
-    )  # fmt: skip
+    return Solved(alpha, fitted, found.constant, found.certificate(done, tol, problem.y), factor=lower)
 
 
-def certified(primal: float, dual: float, gap: float, kkt: float, iterations: int, converged: bool) -> Certificate:
-    """The certificate; with a warning where the solution did not converge."""
-    if not converged:
+def warn_unless_converged(found: Certificate) -> None:
+    """A warning that says how far the solution may be from the best."""
+    if not found.converged:
         warnings.warn(
-            f"the tolerance was not reached: the duality gap is {gap:.3g} at an objective of {primal:.3g} after "
-            f"{iterations} iterations. A larger lam, another kernel width or (for cg) max_iter and n_components help",
+            f"the tolerance was not reached: the duality gap is {found.gap:.3g} at an objective of {found.primal:.3g} "
+            f"after {found.iterations} iterations. A larger lam, another kernel width or (for cg) max_iter and "
+            "n_components help",
             ConvergenceWarning,
             stacklevel=check.level_of_caller(),
         )
-    return Certificate(primal, dual, gap, kkt, iterations, converged)

@@ -14,7 +14,8 @@ import numpy as np
 
 from kernelrules import check, kernels, parallel
 from kernelrules.kernels.values import is_callable, plain, take
-from kernelrules.ridge.certify import EXACT, ROUNDS, Objectives, Solved
+from kernelrules.results import Certificate
+from kernelrules.ridge.certify import EXACT, ROUNDING, ROUNDS, Objectives, Solved
 from kernelrules.ridge.definite import factor_definite
 from kernelrules.ridge.factor import solve
 from kernelrules.ridge.problem import Problem
@@ -100,10 +101,11 @@ def _feature_solved(problem: Problem, psi: Features, best: _FeatureWorth, done: 
         fitted[:, rows] = w @ psi.of(rows).T + means[:, None]
     violation = np.abs(best.back - w).max(axis=1)
     kkt = float(violation.max())
-    rounding = violation <= 64 * np.finfo(np.float64).eps * np.abs(w).max(axis=1)
+    rounding = violation <= ROUNDING * np.abs(w).max(axis=1)
     converged = bool(((best.gaps <= tol * best.primals) | rounding).all())
     constant = means - w @ psi.mean
-    return Solved(best.alpha, fitted, constant, best.primal, best.dual, best.gap, kkt, done, converged, w)
+    found = Certificate(best.primal, best.dual, best.gap, kkt, done, converged)
+    return Solved(best.alpha, fitted, constant, found, weights=w)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,5 @@
-"""`fit`, and `certificate` for coefficients of any origin."""
+"""`fit`: the problem read (problem.py), a form and a solver chosen, solved and certified; and `certificate`, for
+coefficients of any origin."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from kernelrules import check, kernels, parallel
 from kernelrules.kernels.values import is_callable, plain
 from kernelrules.results import Certificate, RidgeFit
 from kernelrules.ridge import features, forms
-from kernelrules.ridge.certify import Solved, certified, from_worth, worth
+from kernelrules.ridge.certify import Solved, from_worth, warn_unless_converged, worth
 from kernelrules.ridge.conjugate import iterate, nystroem_inverse
 from kernelrules.ridge.definite import require_semidefinite
 from kernelrules.ridge.problem import Problem, read, targets
@@ -162,7 +163,8 @@ def _choose(problem: Problem, form: str, solver: str) -> tuple[str, str]:
 
 
 def build(problem: Problem, solved: Solved, form: str, solver: str) -> RidgeFit:
-    """The result of a solution, in the user's shapes."""
+    """The result of a solution, in the user's shapes; with a warning where it did not converge."""
+    warn_unless_converged(solved.certificate)
     weight = np.zeros(problem.n)
     weight[problem.kept] = problem.weight
     y = np.zeros((len(problem.y), problem.n))
@@ -177,9 +179,7 @@ def build(problem: Problem, solved: Solved, form: str, solver: str) -> RidgeFit:
         alpha=problem.shaped(problem.all_alpha(solved.alpha)),
         weights=None if solved.weights is None else problem.shaped(solved.weights),
         intercept=float(constant[0]) if problem.flat else constant,
-        certificate=certified(
-            solved.primal, solved.dual, solved.gap, solved.kkt, solved.iterations, bool(solved.converged)
-        ),
+        certificate=solved.certificate,
         X=plain(problem.data).copy(),  # the user may overwrite what was given
         y=problem.shaped(y),
         sample_weight=weight,
@@ -261,4 +261,4 @@ def certificate(
         found = worth(problem, rows, problem.product(rows))
     if not math.isfinite(found.primal + found.dual + found.gap):
         raise ValueError(f"the objective at alpha, of up to {np.abs(rows).max():.3g}, does not fit float64")
-    return Certificate(found.primal, found.dual, found.gap, found.kkt, 0, found.settled(tol, problem.y))
+    return found.certificate(0, tol, problem.y)

@@ -1,4 +1,7 @@
-"""rules.additive: data read, the path of every score (additive_path.py), λ chosen by cross-validation, rules told."""
+"""rules.additive: data read, the path of every score (additive_path.py), λ chosen by cross-validation, rules told.
+
+score(x) = b + Σ_j β_j h_j(x), h_j(x) = 1 where rule j holds, most β_j being 0; of more than two classes one for each
+"""
 
 from __future__ import annotations
 
@@ -176,14 +179,8 @@ def additive(
     draws = check.generator(rng)
     threads, tick = parallel.n_threads_or_default(n_threads), parallel.ticker(callback, "additive")
     data = _Data(X, y, sample_weight, categorical, missing, settings, linear, threads)
-    names = data.names or tuple(f"x{column}" for column in range(data.n_features))
-    if feature_names is not None:
-        names = check.names(feature_names, data.n_features, "feature_names", "columns")
-    if data.classes is None and class_names is not None:
-        raise ValueError('class_names are for classes: not with loss="squared"')
-    called = None if data.classes is None else tuple(str(label) for label in data.classes)
-    if class_names is not None:
-        called = check.names(class_names, len(data.classes), "class_names", "classes")
+    names = check.column_names(feature_names, data.names, data.n_features)
+    called = check.class_names(class_names, data.classes, 'loss="squared" is a regression')
     numbers = None if folds is None else data.folds(folds, draws)
     seed = int(draws.integers(1 << 62))
     if grid is None:

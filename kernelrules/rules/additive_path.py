@@ -149,12 +149,10 @@ def _on_the_way(top: float, first: float) -> np.ndarray:
     return np.geomspace(top, first, n + 2)[1:-1] if n > 0 else np.zeros(0)
 
 
-def top_lam(
-    table: Table, y: np.ndarray, weights: np.ndarray, settings: Settings, air: Callable[[], None] = lambda: None
-) -> float:
+def top_lam(table: Table, y: np.ndarray, weights: np.ndarray, settings: Settings) -> float:
     """The largest λ at which something has a weight: any stump, or a node of the first tree, or a linear term."""
     solver, finder = _start(table, y, weights, settings, np.random.default_rng(0))
-    return max(finder.look(0.0, air), solver.largest_gradient())
+    return max(finder.look(0.0, lambda: None), solver.largest_gradient())
 
 
 def _start(

@@ -48,8 +48,8 @@ def extract(t: Tree, feature_names: Any = None, class_names: Any = None, *, appr
     """
     if not isinstance(t, Tree):
         raise TypeError(f"t must be a tree that tree.grow returned, got {type(t).__name__}")
-    names = _feature_names(t, feature_names)
-    called = _class_names(t, class_names)
+    names = check.column_names(feature_names, t.feature_names, t.n_features)
+    called = check.class_names(class_names, t.classes, f"the tree was grown by {t.criterion}")
     leaves, conditions = leaf_conditions(t, approximate=approximate)
     predictions, confidence = _answers(t)
     support = t.weight / t.weight[0]
@@ -83,22 +83,6 @@ def extract(t: Tree, feature_names: Any = None, class_names: Any = None, *, appr
         n_train=t.n_train,
         n_outputs=t.n_outputs,
     )
-
-
-def _feature_names(t: Tree, given: Any) -> tuple[str, ...]:
-    if given is not None:
-        return check.names(given, t.n_features, "feature_names", "columns")
-    return t.feature_names or tuple(f"x{column}" for column in range(t.n_features))
-
-
-def _class_names(t: Tree, given: Any) -> tuple[str, ...] | None:
-    if t.classes is None:
-        if given is not None:
-            raise ValueError(f"class_names are for classification, and the tree was grown by {t.criterion}")
-        return None
-    if given is not None:
-        return check.names(given, len(t.classes), "class_names", "classes")
-    return tuple(str(label) for label in t.classes)
 
 
 def _answers(t: Tree) -> tuple[Any, np.ndarray]:

@@ -140,12 +140,8 @@ def induce(
     with np.errstate(over="ignore"):  # refused below
         total = float(weights.sum())
     check.counted_weights(total, int((weights > 0).sum()))
-    names = table.names or tuple(f"x{column}" for column in range(table.n_features))
-    if feature_names is not None:
-        names = check.names(feature_names, table.n_features, "feature_names", "columns")
-    called = tuple(str(label) for label in classes)
-    if class_names is not None:
-        called = check.names(class_names, len(classes), "class_names", "classes")
+    names = check.column_names(feature_names, table.names, table.n_features)
+    called = check.class_names(class_names, classes)
     if tries is None and table.n_rows > _MANY_ROWS:
         options = replace(options, tries=1)
     data = _data(table, codes, len(classes), weights, missing == "extra", threads)

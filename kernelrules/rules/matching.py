@@ -90,9 +90,8 @@ def halves(condition: Condition) -> tuple[Condition, ...]:
     """The two limits of an interval, each by itself."""
     if condition.categories is None and -np.inf < condition.low < condition.high < np.inf:
         column, missing = condition.feature, condition.missing
-        return Condition(column, low=condition.low, missing=missing), Condition(
-            column, high=condition.high, missing=missing
-        )
+        above = Condition(column, low=condition.low, missing=missing)
+        return above, Condition(column, high=condition.high, missing=missing)
     return (condition,)
 
 
@@ -299,8 +298,7 @@ def _open_lists(built: RuleTree) -> tuple[np.ndarray, np.ndarray, np.ndarray, np
 
 def read_rows(rs: RuleList, X: Any, unseen: str = "allow", name: str = "X") -> tuple[np.ndarray, np.ndarray]:
     """The data as numbers, and which columns have missing values."""
-    if unseen not in ("allow", "error"):
-        raise ValueError(f'unseen must be "allow" or "error", got {unseen!r}')
+    check.one_of(unseen, "unseen", "allow", "error")
     columns = SimpleNamespace(
         categories=rs.levels, feature_names=rs.columns, n_features=rs.n_features, missing=rs.missing
     )

@@ -23,7 +23,7 @@ from kernelrules.rules.sparse import narrowed, widened
 __all__ = ["simplify"]
 
 _METHODS = ("validation", "pessimistic")
-_NOISE = 2.0**-40  # losses and scores that differ by less, differ by rounding; as in core/simplify.pyx
+_NOISE = core.NOISE  # losses and scores that differ by less, differ by rounding
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,8 @@
-"""Fits: `svc`, `svr` and `one_class` check what they are given, set up dual problems, and have them solved."""
+"""Fits: `svc`, `svr` and `one_class` check what they are given, set up dual problems, and have them solved.
+
+The five problems, and what a solution is worth, are in dual.py; the machines of several classes in machines.py. Rows of
+weight 0 leave before anything is computed.
+"""
 
 from __future__ import annotations
 
@@ -113,8 +117,7 @@ def svc(
     settings = Settings(tol, max_iter, cache_mb, n_threads, parallel.ticker(callback, "svm"), executor)
     C = cost(C)
     nu = None if nu is None else fraction(nu)
-    if multiclass not in ("ovo", "ovr"):
-        raise ValueError(f'multiclass must be "ovo" or "ovr", got {multiclass!r}')
+    check.one_of(multiclass, "multiclass", "ovo", "ovr")
     data = Classified.read(X, y, kernel, class_weight, sample_weight)
     splits = data.splits(multiclass)
     kind = "svc" if nu is None else "nu_svc"
@@ -198,9 +201,7 @@ def svr(
     """
     settings = Settings(tol, max_iter, cache_mb, n_threads, parallel.ticker(callback, "svm"))
     C = check.positive(C, "C")
-    epsilon = check.real(epsilon, "epsilon")
-    if epsilon < 0:
-        raise ValueError(f"epsilon must be at least 0, got {epsilon}")
+    epsilon = check.not_negative(epsilon, "epsilon")
     nu = None if nu is None else fraction(nu)
     x, weight, kept, n, n_features = _weighted_rows(X, sample_weight, kernel)
     target = check.targets(y, n)[kept]

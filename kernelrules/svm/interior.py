@@ -28,6 +28,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from kernelrules import check, parallel, progress
 from kernelrules.core import rows, smo
+from kernelrules.core.working_set import LINEAR_SET
 
 if TYPE_CHECKING:
     from kernelrules.svm.dual import Problem
@@ -47,7 +48,6 @@ _BLOCK = 4096  # rows multiplied at a time
 _LEAST = 20_000  # steps of SMO that are always waited for
 _LEAST_TIME = 2e7  # nanoseconds of its rounds that are
 _SET = 600  # variables among which the solver of linear machines looks for a step, where there are many more
-_MEMBERS = 512  # points of a round of theirs
 
 
 class Interior:
@@ -80,7 +80,7 @@ class Interior:
         if kind != "linear":
             return None
         entries = len(data.data) / self.values.n if isinstance(data, check.Csr) else data.shape[1]
-        of_row = len(problem.upper) * (20.0 + 0.5 * entries) / _MEMBERS + _MEMBERS * (0.5 + 0.035 * entries)
+        of_row = len(problem.upper) * (20.0 + 0.5 * entries) / LINEAR_SET + LINEAR_SET * (0.5 + 0.035 * entries)
         return int(max(_LEAST_TIME, _WAIT * self._nanoseconds(problem)) / of_row)
 
     def _width(self) -> int:

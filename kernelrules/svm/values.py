@@ -21,6 +21,7 @@ from kernelrules import check, kernels, parallel
 from kernelrules.core import blocks, rows
 from kernelrules.core.gram import distances_dense, exp_of_distances, gram_dense
 from kernelrules.core.gram_csr import gram_csr
+from kernelrules.core.working_set import WIDEST
 from kernelrules.kernels.matrix import refuse_overflow, require_square
 from kernelrules.kernels.values import ask, is_callable, plain, product, require_symmetric, symmetric_product, take
 from kernelrules.svm.narrow import entry_error
@@ -33,7 +34,6 @@ _MATRIX_SHARE = 0.6  # of the memory for kernel values; the rest is for the part
 _SHARE = 2  # a whole matrix is made when half of its rows were: it costs about as much
 _DENSE_FROM = 0.05  # share of entries from which sparse rows are computed faster as dense ones
 _BLOCK = 256  # rows made at a time
-_WIDEST = 4096  # points of the solver's largest working set, whose kernel values count as kept ones
 _MOSTLY = 1.7  # points for each one that is used, up to which a triangle between all costs less
 
 
@@ -178,7 +178,7 @@ class KernelValues:
             matrix = self.x if self.x.dtype == np.float64 else self.x.astype(np.float64)
             return self._described("matrix", matrix, np.diagonal(matrix).copy())
         fits = self.n * self.n * dtype.itemsize <= min(_MATRIX_SHARE * self.budget, _WHOLE) or self.n <= 2
-        room = self.budget - min(self.budget // 3, _WIDEST**2 * dtype.itemsize)  # the rest is for a working set
+        room = self.budget - min(self.budget // 3, WIDEST**2 * dtype.itemsize)  # the rest is for a working set
         n_slots = max(2, room // (self.n * dtype.itemsize))
         if is_callable(self.kernel):
             return self._callable_rows(fits, n_slots)
@@ -305,7 +305,7 @@ class KernelValues:
     def _has_whole(self) -> bool:
         return self.rows is not None and self.rows.kind != rows.CACHED_KIND
 
-    def _from_rows(self, beta: np.ndarray, points: np.ndarray | None = None) -> np.ndarray:
+    def _from_rows(self, beta: np.ndarray, points: np.ndarray | None) -> np.ndarray:
         runs = [(0, self.n)]
         if points is not None:
             ends = np.flatnonzero(np.diff(points) != 1) + 1

@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 from scipy import sparse
 
-from ._common import require
+from ._common import rbf_or_linear, require
 from ._peers import INTELEX, OURS, SKLEARN, THREADS, fell_back, intelex
 
 TOLERANCE = 1e-3
@@ -31,12 +31,12 @@ class Problem:
 
 def our_fit(problem, X, y, cache_mb=None):
     """A function without arguments that trains our machine."""
-    svm, kernels = require("svm", "svc", "svr"), require("kernels")
+    svm = require("svm", "svc", "svr")
     return partial(
         svm.svr if problem.kind == "svr" else svm.svc,
         X,
         y,
-        kernel=kernels.Linear() if problem.gamma is None else kernels.RBF(problem.gamma),
+        kernel=rbf_or_linear(problem.gamma),
         tol=TOLERANCE,
         cache_mb=cache_mb,
         n_threads=THREADS,
