@@ -349,14 +349,12 @@ cdef inline void walk_lanes(const node_t *root, const Rows *rows, Py_ssize_t fir
         out[first + lane] = answers[at[lane] - root]
 
 
-cdef inline void look_at(const Rows *rows, const char *data, Py_ssize_t n_rows, const node_t *root) noexcept nogil:
-    """Say where rows without gaps hold something else than numbers; `root` tells their type."""
+cdef inline bint are_finite(const Rows *rows, Py_ssize_t first, Py_ssize_t n, const node_t *root) noexcept nogil:
+    """Of n rows without gaps; `root` tells their type."""
+    cdef const char *data = rows.data + first * rows.row_step
     if node_t is SingleNode:
-        if not all_finite(<const float *> data, n_rows * rows.row_step // <Py_ssize_t> sizeof(float)):
-            rows.odd[0] = 1
-    else:
-        if not all_finite(<const double *> data, n_rows * rows.row_step // <Py_ssize_t> sizeof(double)):
-            rows.odd[0] = 1
+        return all_finite(<const float *> data, n * rows.row_step // <Py_ssize_t> sizeof(float))
+    return all_finite(<const double *> data, n * rows.row_step // <Py_ssize_t> sizeof(double))
 
 
 cdef void walk_some(const node_t *root, const Rows *rows, Py_ssize_t first, Py_ssize_t last, bint any_missing,
@@ -378,12 +376,13 @@ cdef void walk_looking(const node_t *root, const Rows *rows, Py_ssize_t first, P
                        const int64_t *answers, int64_t *out) noexcept nogil:
     """walk_some of rows that nobody has looked at: a few are, which brings them into the nearest cache, and then walk
     while the next ones come from memory."""
-    cdef Py_ssize_t i = first, step = rows.row_step, n = max(LOOKED // step // LANES, <Py_ssize_t> 1) * LANES
+    cdef Py_ssize_t i = first, n = max(LOOKED // rows.row_step // LANES, <Py_ssize_t> 1) * LANES
     cdef Rows some = rows[0]
-    some.coming = rows.data + n * step
+    some.coming = rows.data + n * rows.row_step
     while i < last:
         i = min(i, last - LANES)
-        look_at(rows, rows.data + i * step, min(n, last - i), root)
+        if not are_finite(rows, i, min(n, last - i), root):
+            rows.odd[0] = 1
         walk_some(root, &some, i, min(i + n, last), False, answers, out)
         i += n
 
