@@ -15,7 +15,6 @@ What they share: `selection` (folds, and what to choose by them), `ties` (that r
 surface for other compiled code, with `get_include()` for its header.
 """
 
-from importlib import metadata as _metadata
 from pathlib import Path as _Path
 
 try:
@@ -46,8 +45,6 @@ except ModuleNotFoundError as _error:
 from kernelrules.kernels import RBF, Laplacian, Linear, Polynomial, Precomputed, Sigmoid, gram
 from kernelrules.persist import load, save
 
-__version__ = _metadata.version("kernelrules")
-
 __all__ = [
     "RBF",
     "Laplacian",
@@ -75,6 +72,16 @@ __all__ = [
     "svm",
     "tree",
 ]
+
+
+def __getattr__(name: str) -> str:
+    """`__version__`, when somebody asks: looking it up loads modules that would make every import slower."""
+    if name == "__version__":
+        from importlib.metadata import version
+
+        globals()[name] = version("kernelrules")
+        return globals()[name]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def get_include() -> str:
