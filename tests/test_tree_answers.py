@@ -52,6 +52,37 @@ def test_linear_models_of_leaves():
     np.testing.assert_array_equal(trees.predict(filling, X), [16, 2, 2, 24.5])
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("odd", [None, NAN, np.inf])
+@pytest.mark.parametrize("missing", ["extra", "zero", "surrogate", "fractional", "error"])
+def test_rows_looked_at_on_the_way_answer_as_those_read_before(monkeypatch, dtype, odd, missing):
+    """Also where one of them, in a later block, has a missing value or is refused, which says its row's own number."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(5000, 40)).astype(dtype)
+    y = (X[:, 0] * X[:, 1] + X[:, 2] > 0).astype(int)
+    if missing != "error":
+        X[:50, 0] = NAN
+    tree = trees.grow(X[:500], y[:500], missing=missing)
+    X = np.nan_to_num(X)
+    if odd is not None:
+        X[4321, 7] = odd
+
+    def outcomes():
+        seen = []
+        for ask in (trees.predict, trees.predict_proba, trees.apply):
+            try:
+                seen.append(ask(tree, X, n_threads=2).tolist())
+            except ValueError as error:
+                seen.append(str(error))
+        return seen
+
+    on_the_way = outcomes()
+    monkeypatch.setattr("kernelrules.tree.use.lies_plainly", lambda *_: False)
+    assert on_the_way == outcomes()
+    refused = odd == np.inf or (missing == "error" and odd is not None)
+    assert all(isinstance(each, str) and "row 4321" in each for each in on_the_way) == refused
+
+
 def test_fractions():
     tree = stump([None], missing="fractional")
     X = [[0.0], [NAN]]

@@ -497,6 +497,8 @@ def first_rules_by_words(Tests tests, const int64_t[::1] start, const int64_t[::
             started = perf_counter()
             for word in prange(first, last, num_threads=n_threads, schedule="dynamic", chunksize=TASKS, nogil=True):
                 desk = desks + threadid() * size
+                if odd:                 # what is found from here on is worth nothing
+                    continue
                 gather(&used.rows, word * WORD, <real_t *> desk)
                 first_of_word(&rules, desk, rows_of_word(word, n),
                               used.rows.data + (word * WORD + WORD) * used.rows.row_step, &out[word * WORD],

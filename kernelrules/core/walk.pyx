@@ -462,17 +462,17 @@ cdef inline Py_ssize_t end_of(Py_ssize_t block, Py_ssize_t n) noexcept nogil:
 cdef void apply_block(const Plan *plan, const Splits *splits, Py_ssize_t block, const int64_t *answers,
                       int64_t *out) noexcept nogil:
     cdef Py_ssize_t first = block * BLOCK, last = end_of(block, plan.rows.n)
+    if plan.rows.odd != NULL and plan.rows.odd[0]:      # what is found from here on is worth nothing
+        return
     if plan.packed == NULL:
         if plan.single:
             walk_rows(splits, &plan.rows, first, last, answers, out, <const float *> NULL)
         else:
             walk_rows(splits, &plan.rows, first, last, answers, out, <const double *> NULL)
     elif plan.single:
-        walk_block(<const SingleNode *> plan.packed, &plan.rows, first, last, plan.any_missing, plan.packed_answers,
-                   out)
+        walk_block(<const SingleNode *> plan.packed, &plan.rows, first, last, plan.any_missing, plan.packed_answers, out)
     else:
-        walk_block(<const DoubleNode *> plan.packed, &plan.rows, first, last, plan.any_missing, plan.packed_answers,
-                   out)
+        walk_block(<const DoubleNode *> plan.packed, &plan.rows, first, last, plan.any_missing, plan.packed_answers, out)
 
 
 cdef int go_down(const Plan *plan, Nodes nodes, const int64_t *answers, int64_t *out, int n_threads, tick) except -1:

@@ -109,7 +109,7 @@ def load(path: Any) -> Any:
     """The result that `save` wrote into a file.
 
     Nothing in the file is executed, and memory is asked for by the file's size, never by what it claims: for arrays
-    once, for the header, which is JSON of a few kilobytes, up to 40 times, and not more than is free. Checksums are
+    once, for the header, which is JSON of a few kilobytes, up to 80 times, and not more than is free. Checksums are
     compared, and that what the compiled code relies on holds: a file that was cut short, changed or made by someone
     else gives an error, never a crash.
 

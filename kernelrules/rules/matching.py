@@ -21,7 +21,7 @@ from kernelrules.core import match, walk
 from kernelrules.core.rule_tree import RuleTree
 from kernelrules.results import Condition, Rule, RuleList
 from kernelrules.results.rules import UNSEEN
-from kernelrules.tree.columns import read_with_missing
+from kernelrules.tree.columns import lies_plainly, read_with_missing
 
 __all__ = [
     "Matcher",
@@ -308,15 +308,7 @@ def read_rows(rs: RuleList, X: Any, unseen: str = "allow", name: str = "X") -> t
 def is_plain(rs: RuleList, X: Any, unseen: str) -> bool:
     """Whether X can be read as it lies, and nothing but its numbers need be looked at."""
     return (
-        type(X) is np.ndarray
-        and X.ndim == 2
-        and X.shape[1] == rs.n_features > 0
-        and X.dtype in (np.float32, np.float64)
-        and X.dtype.isnative
-        and X.flags.c_contiguous
-        and X.flags.aligned
-        and unseen in ("allow", "error")
-        and all(levels is None for levels in rs.levels)
+        lies_plainly(X, rs.n_features) and unseen in ("allow", "error") and all(levels is None for levels in rs.levels)
     )
 
 

@@ -240,6 +240,19 @@ def read_with_missing(tree: Tree, X: Any, unseen: str = "larger", name: str = "X
     return values, _checked(values, tree.missing, names, tree.categories, name)
 
 
+def lies_plainly(X: Any, n_features: int) -> bool:
+    """Whether X is a plain array of so many columns that can be read as it lies, once its numbers are looked at."""
+    return (
+        type(X) is np.ndarray
+        and X.ndim == 2
+        and X.shape[1] == n_features > 0
+        and X.dtype in (np.float32, np.float64)
+        and X.dtype.isnative
+        and X.flags.c_contiguous
+        and X.flags.aligned
+    )
+
+
 def _require_columns(tree: Tree, names: tuple[str, ...] | None, p: int, name: str) -> None:
     if names is not None and tree.feature_names is not None and names != tree.feature_names:
         absent = [column for column in tree.feature_names if column not in names]

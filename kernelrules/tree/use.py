@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from kernelrules import check, parallel
 from kernelrules.core import walk
 from kernelrules.core.leaves import fill_paths, linear_values
 from kernelrules.results import Tree
-from kernelrules.tree.columns import filled, read_with_missing
+from kernelrules.tree.columns import filled, lies_plainly, read_with_missing
 
 __all__ = ["apply", "decision_path", "importance", "predict", "predict_proba"]
 
@@ -26,41 +27,58 @@ def require_tree(tree: Any) -> Tree:
 
 
 class _Walk:
-    """Rows that have been read, ready to go down a tree."""
+    """Rows on their way down a tree. Those that lie plainly are looked at on the way, block by block; all others, and
+    those too where one of them turns out to have a missing value or to be refused, are read before."""
 
     def __init__(
         self, tree: Any, X: Any, unseen: str, n_threads: int | None, callback: Any, what: str, name: str = "X"
     ) -> None:
         self.tree = require_tree(tree)
-        threads, self.tick = parallel.n_threads_or_default(n_threads), parallel.ticker(callback, what)
-        self.x, missing = read_with_missing(self.tree, X, unseen, name)
-        self.any_missing = bool(missing.any())
-        if self.any_missing and self.tree.missing in ("zero", "impute"):
-            self.x, self.any_missing = filled(self.x, self.tree.fill), False
+        self._threads, self.tick = parallel.n_threads_or_default(n_threads), parallel.ticker(callback, what)
+        check.one_of(unseen, "unseen", "larger", "error")
+        self._given = X, unseen, name
+        self._is_unread = lies_plainly(X, tree.n_features) and all(levels is None for levels in tree.categories)
         self.nodes = walk.Nodes(self.tree)
-        work = len(self.x) * (self.nodes.depth + 1) * _NANOSECONDS_A_STEP
-        self.n_threads = parallel.enough_threads(threads, work)
+
+    @cached_property
+    def _read(self) -> tuple[np.ndarray, bool]:
+        """The rows as numbers, and whether there are missing ones."""
+        self._is_unread = False
+        x, missing = read_with_missing(self.tree, *self._given)
+        if missing.any() and self.tree.missing in ("zero", "impute"):
+            return filled(x, self.tree.fill), False
+        return x, bool(missing.any())
+
+    @property
+    def x(self) -> np.ndarray:
+        """The rows as numbers."""
+        return self._read[0]
 
     @property
     def splits_rows(self) -> bool:
         """Whether rows go down in fractions."""
-        return self.any_missing and self.tree.missing == "fractional"
+        return self.tree.missing == "fractional" and self._read[1]
+
+    def _threads_for(self, x: np.ndarray) -> int:
+        return parallel.enough_threads(self._threads, len(x) * (self.nodes.depth + 1) * _NANOSECONDS_A_STEP)
 
     def answers(self, by_node: np.ndarray) -> np.ndarray:
         """by_node[leaf] for each row; entries of eight bytes need no array of leaves in between."""
         direct = by_node.ndim == 1 and by_node.dtype.itemsize == 8 and by_node.dtype.kind in "fiumM"
         table = np.ascontiguousarray(by_node) if direct else np.arange(self.tree.n_nodes)
-        out = np.empty(len(self.x), dtype=table.dtype)
-        walk.apply_tree(
-            self.nodes,
-            self.x,
-            table.view(np.int64),
-            out.view(np.int64),
-            self.any_missing,
-            self.n_threads,
-            self.tick,
-        )
+        out = self._unread_answers(table) if self._is_unread else None
+        if out is None:
+            x, any_missing = self._read
+            out = np.empty(len(x), dtype=table.dtype)
+            leaves = table.view(np.int64), out.view(np.int64)
+            walk.apply_tree(self.nodes, x, *leaves, any_missing, self._threads_for(x), self.tick)
         return out if direct else by_node.take(out, axis=0)
+
+    def _unread_answers(self, table: np.ndarray) -> np.ndarray | None:
+        x = self._given[0]
+        out = np.empty(len(x), dtype=table.dtype)
+        leaves = table.view(np.int64), out.view(np.int64)
+        return out if walk.apply_if_finite(self.nodes, x, *leaves, self._threads_for(x), self.tick) else None
 
     def leaves(self) -> np.ndarray:
         """Numbers of the leaves."""
@@ -70,7 +88,7 @@ class _Walk:
         """Means of by_node over the leaves that fractions of each row come to."""
         table = np.ascontiguousarray(by_node.reshape(self.tree.n_nodes, -1), dtype=np.float64)
         out = np.empty((len(self.x), table.shape[1]))
-        walk.fractional_values(self.nodes, self.x, table, out, self.n_threads, self.tick)
+        walk.fractional_values(self.nodes, self.x, table, out, self._threads_for(self.x), self.tick)
         return out.reshape(len(self.x), *by_node.shape[1:])
 
     def values(self, by_node: np.ndarray) -> np.ndarray:
