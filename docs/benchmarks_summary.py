@@ -6,12 +6,10 @@ Read off the verdicts of the tables that the page includes, so that the summary 
 import re
 from pathlib import Path
 
-UNTITLED = "Gram matrices"  # the one table that has no title of its own
-
 
 def tables(text):
     """(title, header, rows) of every grid table in a text; cells are stripped."""
-    title, lines = UNTITLED, []
+    title, lines = "", []
     for line in [*text.splitlines(), ""]:
         if line.startswith("|"):
             lines.append([cell.strip() for cell in line.strip("|").split("|")])

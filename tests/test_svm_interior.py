@@ -137,6 +137,29 @@ def test_linear_machines_of_large_C_converge(monkeypatch):
     assert without.dual < found.dual - 0.01 * found.primal
 
 
+def test_tune_and_small_caches_go_that_way(monkeypatch):
+    """The model that tune ends with; its folds have their part of one matrix, and SMO to the end."""
+    X, y = hard_rows(3000)
+    used, improve = [], Interior.improve
+
+    def counted(self, *arguments):
+        used.append(improve(self, *arguments))
+        return used[-1]
+
+    monkeypatch.setattr(Interior, "improve", counted)
+    small = svm.svc(X, y, C=1e3, kernel=kernels.Linear(), cache_mb=1, max_iter=300_000)
+    assert any(used)
+    assert small.certificate.gap <= 1e-8 * small.certificate.primal
+    used.clear()
+    folds = np.arange(3000) % 3
+    tuned = svm.tune(X, y, Cs=[1e3], kernel=kernels.Linear(), folds=folds, max_iter=300_000)
+    assert any(used)
+    for k in range(3):
+        rest, held = folds != k, folds == k
+        predicted = svm.predict(svm.svc(X[rest], y[rest], C=1e3, kernel=kernels.Linear()), X[held])
+        assert tuned.fold_errors[0, 0, k] == (predicted != y[held]).mean()
+
+
 def test_threads_change_no_bit():
     X, y = hard_rows(9000)
     one, two = (svm.svc(X, y, C=100.0, kernel=kernels.Linear(), n_threads=n) for n in (1, 2))

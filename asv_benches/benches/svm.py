@@ -17,6 +17,7 @@ FITS = {
     "spam C=100": (spam, "svc", 1 / 57, {"C": 100.0}),
     "RBF 5000x50": (partial(clusters, 5000, 50), "svc", 1 / 50, {"C": 1.0}),
     "linear 5000x50": (partial(clusters, 5000, 50), "svc", None, {"C": 1.0}),
+    "linear 5000x50, C=100": (partial(clusters, 5000, 50), "svc", None, {"C": 100.0}),  # ends by interior points
     "CSR linear 3000x20000": (partial(text, 3000), "svc", None, {"C": 1.0}),
     "CSR RBF 3000x20000": (partial(text, 3000), "svc", 1.0, {"C": 1.0}),
     "ten classes, ovo": (partial(clusters, 4000, 50, 10), "svc", 1 / 50, {"C": 1.0}),
