@@ -15,12 +15,12 @@ import numpy as np
 
 from kernelrules import check, kernels, parallel, selection, sharing
 from kernelrules.kernels.values import is_callable, reorder
-from kernelrules.results import TuneResult
+from kernelrules.results import Certificate, TuneResult
 from kernelrules.svm.classified import Classified
 from kernelrules.svm.fit import svc
 from kernelrules.svm.machines import Fitted, Split, Task, are_many_pairs, fit_machines, fit_on, shares_values
 from kernelrules.svm.paths import costs_of
-from kernelrules.svm.settings import Settings
+from kernelrules.svm.settings import Settings, warn_unless_converged
 from kernelrules.svm.use import labels_of
 from kernelrules.svm.values import KernelValues, memory_for
 
@@ -82,6 +82,11 @@ def tune(
     TuneResult
         The grid, its errors, the choice, and the model fitted to all data with it.
 
+    Warns
+    -----
+    ConvergenceWarning
+        If a machine stopped before the tolerance was reached: one warning for all folds, and one for the model.
+
     Examples
     --------
     >>> import numpy as np
@@ -111,7 +116,8 @@ def tune(
         tried = [data.kernel]
     own = check.weights(sample_weight, data.n_rows)[data.order]
     job = _Job(data, parts, own, multiclass, costs)
-    errors = _all_errors(job, tried, settings, tick)
+    errors, late = _all_errors(job, tried, settings, tick)
+    warn_unless_converged(late, tol)
     mean, se = selection.summarise(errors)
     has_gamma = gammas is not None
     values = np.array([one.gamma for one in tried]) if has_gamma else np.array([np.nan])
@@ -189,8 +195,8 @@ def _distances(job: _Job, tried: list[Any], settings: Settings) -> KernelValues 
     return None
 
 
-def _all_errors(job: _Job, tried: list[Any], settings: Settings, tick: Any) -> np.ndarray:
-    """Error rates (n_kernels, n_Cs, n_folds)."""
+def _all_errors(job: _Job, tried: list[Any], settings: Settings, tick: Any) -> tuple[np.ndarray, list[Certificate]]:
+    """Error rates (n_kernels, n_Cs, n_folds), and the certificates of machines that stopped early."""
     distances = _distances(job, tried, settings)
     shared = [(distances is not None and distances.squares is not None) or shares_values(job.data.x, one, settings)
               for one in tried]  # fmt: skip
@@ -199,11 +205,11 @@ def _all_errors(job: _Job, tried: list[Any], settings: Settings, tick: Any) -> n
     job = replace(job, alone=apart)
     if settings.executor is None or not apart:
         n_fits = len(tried) * len(job.costs)
-        errors = []
+        found = []
         for g, one in enumerate(tried):
             counted = None if tick is None else _from(tick, g * len(job.costs), n_fits)
-            errors.append(_fold_errors(job, one, settings, distances, counted))
-        return np.array(errors)
+            found.append(_fold_errors(job, one, settings, distances, counted))
+        return np.array([errors for errors, _ in found]), [c for _, late in found for c in late]
     plain = settings.of_task(memory_for(settings.cache_mb))
     with sharing.Scattered(settings.executor) as scatter:
         data = job.data
@@ -218,15 +224,18 @@ def _all_errors(job: _Job, tried: list[Any], settings: Settings, tick: Any) -> n
         ]
         found = parallel.run(_one_fold, tasks, settings.executor, tick, "fold and gamma")
     shape = (len(tried), len(job.parts), len(job.costs))
-    return np.ascontiguousarray(np.array(found)[:, :, 0].reshape(shape).transpose(0, 2, 1))
+    errors = np.array([errors[:, 0] for errors, _ in found]).reshape(shape).transpose(0, 2, 1)
+    return np.ascontiguousarray(errors), [c for _, late in found for c in late]
 
 
 def _from(tick: Any, before: int, total: int) -> Any:
     return lambda done: tick(before + done, total)
 
 
-def _one_fold(arrays: tuple, squares: np.ndarray | None, job: _Job, kernel: Any, settings: Settings) -> np.ndarray:
-    """Error rates (n_Cs, 1) of one kernel and fold; what an executor is given."""
+def _one_fold(
+    arrays: tuple, squares: np.ndarray | None, job: _Job, kernel: Any, settings: Settings
+) -> tuple[np.ndarray, list[Certificate]]:
+    """Error rates (n_Cs, 1) of one kernel and fold, and what stopped early; what an executor is given."""
     x, weight, order, own = arrays
     whole = replace(job, data=replace(job.data, x=x, weight=weight, order=order), own=own)
     distances = None if squares is None else KernelValues.with_distances(x, kernel, settings.threads, squares)
@@ -250,15 +259,16 @@ def _training(split: Split, held: np.ndarray) -> Split:
 
 def _fold_errors(
     job: _Job, kernel: Any, settings: Settings, distances: KernelValues | None, counted: Any = None
-) -> np.ndarray:
-    """Error rates (n_Cs, n_folds) of one kernel; `counted` is told how many of the Cs are done."""
+) -> tuple[np.ndarray, list[Certificate]]:
+    """Error rates (n_Cs, n_folds) of one kernel, and the certificates of machines that stopped early; `counted` is told
+    how many of the Cs are done."""
     data, parts, own, costs = job.data, job.parts, job.own, job.costs
     splits, jobs = data.splits(job.multiclass), job.machines()
     values = None if distances is None else distances.with_gamma(kernel)
     if values is None and shares_values(data.x, kernel, settings):
         values = KernelValues(data.x, kernel, settings.threads, settings.cache_mb, settings.tick)
     codes = np.repeat(np.arange(len(data.classes)), [last - first for first, last in data.spans])
-    errors = np.empty((len(costs), len(parts)))
+    errors, late = np.empty((len(costs), len(parts))), []
     earlier, before = None, 1.0
     for done, place in enumerate(np.argsort(costs, kind="stable")):
         task = Task(data.weight, float(costs[place]), None)
@@ -268,6 +278,7 @@ def _fold_errors(
             machines, _ = fit_machines(data.x, kernel, jobs, task, settings, start, job.alone)
         else:
             machines = fit_on(values, jobs, task, settings, starts, exact=False)
+        late += [m.certificate for m in machines if not m.certificate.converged]
         earlier, before = [m.beta for m in machines], task.C
         for f, held in enumerate(parts):
             mine = machines[f * len(splits) : (f + 1) * len(splits)]
@@ -277,7 +288,7 @@ def _fold_errors(
             errors[place, f] = own[held][wrong].sum() / own[held].sum()
         if counted is not None:
             counted(done + 1)
-    return errors
+    return errors, late
 
 
 def _held_out(
