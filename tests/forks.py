@@ -6,6 +6,7 @@ not kernelrules.
 
 import json
 import os
+import signal
 import subprocess
 import sys
 
@@ -48,16 +49,19 @@ json.dump(told, sys.stdout)
 def results_of(children, timeout=300):
     """{name: (exit code, what was printed, errors)} of children {name: (code, {variable: value or None})}."""
     if sys.platform.startswith("linux"):
-        done = subprocess.run(
+        with subprocess.Popen(
             [sys.executable, "-c", FORK],
             env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},  # no threads: forks would not have them
-            input=json.dumps(children),
-            capture_output=True,
-            text=True,
-            timeout=timeout,
-        )
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout)
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            start_new_session=True,
+        ) as parent:  # fmt: skip
+            try:
+                out, errors = parent.communicate(json.dumps(children), timeout=timeout)
+            except BaseException:
+                os.killpg(parent.pid, signal.SIGKILL)  # a fork that hangs must not stay
+                raise
+        assert parent.returncode == 0, errors
+        return json.loads(out)
     told = {}
     for name, (code, changes) in children.items():
         env = {variable: value for variable, value in (os.environ | changes).items() if value is not None}

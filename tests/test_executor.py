@@ -404,36 +404,31 @@ def die_with(data, number):
     return die(number)
 
 
-def test_a_loky_worker_that_dies_is_an_error(pools):
-    """Last of all with this pool, since it can be used no more; the data that it had are the file of this process."""
-    executor = pools("loky")
+def test_a_loky_worker_that_dies_is_an_error():
+    """In a pool of its own, since it can be used no more; the data that it had are the file of this process."""
+    closers = []
+    executor = _start("loky", closers)
     with sharing.Scattered(executor) as scatter:
         tasks = [(scatter(np.ones(100_000)), i) for i in range(3)]
         with pytest.raises(parallel.WorkerDied, match=r"number \d of 3.* got no answer") as caught:
             parallel.run(die_with, tasks, executor, None, "number")
     assert caught.value.__cause__ is not None
+    for close in closers:
+        close()
 
 
-def without_successors(executor):
-    """Workers of this cluster that die are not started anew, which takes seconds."""
-    for nanny in executor._client.cluster.workers.values():
-        nanny.close_gracefully()
-    return executor
-
-
-def test_a_dask_worker_that_dies_is_an_error(pools):
-    """Last but one: the cluster has a worker less from here on."""
-    executor = without_successors(pools("dask"))
+def test_dask_workers_that_die_are_an_error():
+    """In a cluster of their own. First one that has a task, then all, and with them the data: dask then cancels what
+    needs these."""
+    closers = []
+    executor = _start("dask", closers)
+    client = executor._client
+    for nanny in client.cluster.workers.values():
+        nanny.close_gracefully()  # no worker is started in place of a dead one, which takes seconds
     with sharing.Scattered(executor) as scatter:
         handle = scatter(np.ones(100_000))
         with pytest.raises(parallel.WorkerDied, match=r"number 2 of 3.* got no answer"):
             parallel.run(die_with, [(handle, i) for i in range(3)], executor, None, "number")
-
-
-def test_dask_workers_that_die_with_the_data_are_an_error(pools):
-    """None has them any more: dask cancels what needs them."""
-    executor = without_successors(pools("dask"))
-    client = executor._client
     with sharing.Scattered(executor) as scatter:
         handle = scatter(np.ones(100_000))
         for worker in client.run(os.getpid).values():
@@ -443,22 +438,5 @@ def test_dask_workers_that_die_with_the_data_are_an_error(pools):
             time.sleep(0.02)
         with pytest.raises(parallel.WorkerDied, match=r"number 1 of 2 was cancelled by the executor.* a worker died"):
             parallel.run(die_with, [(handle, 2), (handle, 3)], executor, None, "number")
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-def test_a_forked_child_does_not_wait_for_blas():
-    """For a lock that a thread of its parent had; nor is what it was forked inside of its own to end."""
-    for held in (parallel._blas_lock, parallel.blas_threads(1)):
-        with held:
-            child = os.fork()
-            if child == 0:
-                signal.alarm(20)  # ends it, should it wait
-                try:
-                    with parallel.blas_threads(1):
-                        alone = len(parallel._of_process.held) == 1
-                    held.__exit__(None, None, None)
-                    os._exit(0 if alone else 2)
-                finally:
-                    os._exit(1)
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    for close in closers:
+        close()

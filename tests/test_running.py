@@ -114,7 +114,7 @@ def test_callback_is_in_time_on_skewed_sparse_data():
     X = sparse.hstack([full, sparse.eye_array(n), sparse.csr_array((n, 400 * n))], format="csr")
     times = [time.process_time()]
     kernels.gram(X, kernel=kernels.RBF(100.0), n_threads=1, callback=lambda _: times.append(time.process_time()))
-    assert max(np.diff(times)) < min(1.0, 0.5 * (times[-1] - times[0]))
+    assert max(np.diff(times)) < min(1.0, 0.3 * (times[-1] - times[0]))
 
 
 def test_other_python_threads_run_meanwhile():
@@ -205,7 +205,7 @@ for dtype in "float64", "float32":
             gc.collect()
             open("/proc/self/clear_refs", "w").write("5")     # the peak is what there is now
             before = peak()
-            K = kernels.gram(X, X[:500].copy() if len(X) > 10000 else None, kernels.RBF(gamma), n_threads=2)
+            K = kernels.gram(X, X[:800].copy() if len(X) > 10000 else None, kernels.RBF(gamma), n_threads=2)
             print(dtype, peak() - before - K.nbytes)
 """
     env = {**os.environ, "KERNELRULES_KEEP_MB": "0"}

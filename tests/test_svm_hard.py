@@ -571,5 +571,5 @@ warnings.simplefilter("ignore")
         if name == "tune":
             call = "svm.tune(X, y, Cs=[1e3, 1e4, 1e5], gammas=[0.01, 0.1], folds=5, rng=0, tol=1e-8, n_threads=1)"
         cases[name] = (f"rng = np.random.default_rng(0); X = {data}; y = rng.random(X.shape[0]) < 0.5", call)
-    told = seconds_of_all(prepare, cases, 0.2)
+    told = seconds_of_all(prepare, cases)
     assert all(seconds is not None and seconds < 1.0 for seconds in told.values()), told

@@ -28,7 +28,6 @@ from kernelrules.core.status import raise_for_status
 cdef extern from "fetch.h" nogil:
     enum:
         KR_LINE
-    void kr_fetch(const char *address) noexcept
     void kr_fetch_lines(const char *rows, Py_ssize_t n_bytes) noexcept
     void kr_fetch_rows(const char *rows, Py_ssize_t n_rows, Py_ssize_t row_step) noexcept
 
@@ -505,6 +504,8 @@ def first_rules_by_words(Tests tests, const int64_t[::1] start, const int64_t[::
                               <const real_t *> desk)
             first, step = last, better_step(step, perf_counter() - started)
             PyErr_CheckSignals()
+            if odd:
+                break                   # not done: they will be read, and all begins anew
             if tick is not None:
                 tick(min(first * WORD, n), n)
     finally:

@@ -351,10 +351,10 @@ cdef inline void walk_lanes(const node_t *root, const Rows *rows, Py_ssize_t fir
 
 cdef inline bint are_finite(const Rows *rows, Py_ssize_t first, Py_ssize_t n, const node_t *root) noexcept nogil:
     """Of n rows without gaps; `root` tells their type."""
-    cdef const char *data = rows.data + first * rows.row_step
     if node_t is SingleNode:
-        return all_finite(<const float *> data, n * rows.row_step // <Py_ssize_t> sizeof(float))
-    return all_finite(<const double *> data, n * rows.row_step // <Py_ssize_t> sizeof(double))
+        return all_finite(<const float *> (rows.data + first * rows.row_step), n * (rows.row_step // 4))
+    else:
+        return all_finite(<const double *> (rows.data + first * rows.row_step), n * (rows.row_step // 8))
 
 
 cdef void walk_some(const node_t *root, const Rows *rows, Py_ssize_t first, Py_ssize_t last, bint any_missing,
@@ -375,11 +375,11 @@ cdef void walk_some(const node_t *root, const Rows *rows, Py_ssize_t first, Py_s
 cdef void walk_looking(const node_t *root, const Rows *rows, Py_ssize_t first, Py_ssize_t last,
                        const int64_t *answers, int64_t *out) noexcept nogil:
     """walk_some of rows that nobody has looked at: a few are, which brings them into the nearest cache, and then walk
-    while the next ones come from memory."""
+    while the next ones come from memory. Ends where a number is odd."""
     cdef Py_ssize_t i = first, n = max(LOOKED // rows.row_step // LANES, <Py_ssize_t> 1) * LANES
     cdef Rows some = rows[0]
     some.coming = rows.data + n * rows.row_step
-    while i < last:
+    while i < last and not rows.odd[0]:
         i = min(i, last - LANES)
         if not are_finite(rows, i, min(n, last - i), root):
             rows.odd[0] = 1
@@ -403,14 +403,14 @@ cdef void walk_staged(const node_t *root, const Rows *rows, Py_ssize_t first, Py
         i += n
 
 
-cdef void walk_block(const node_t *root, const Rows *rows, Py_ssize_t first, Py_ssize_t last, bint any_missing,
-                     const int64_t *answers, int64_t *out) noexcept nogil:
-    if rows.odd != NULL:
-        walk_looking(root, rows, first, last, answers, out)
-    elif rows.gapless and LONG_ROW < rows.row_step <= STAGED // (4 * LANES):
-        walk_staged(root, rows, first, last, any_missing, answers, out)
+cdef void walk_block(const node_t *root, const Plan *plan, Py_ssize_t first, Py_ssize_t last,
+                     int64_t *out) noexcept nogil:
+    if plan.rows.odd != NULL:
+        walk_looking(root, &plan.rows, first, last, plan.packed_answers, out)
+    elif plan.rows.gapless and LONG_ROW < plan.rows.row_step <= STAGED // (4 * LANES):
+        walk_staged(root, &plan.rows, first, last, plan.any_missing, plan.packed_answers, out)
     else:
-        walk_some(root, rows, first, last, any_missing, answers, out)
+        walk_some(root, &plan.rows, first, last, plan.any_missing, plan.packed_answers, out)
 
 
 # ---- from Python ------------------------------------------------------------------------------------------------
@@ -462,17 +462,15 @@ cdef inline Py_ssize_t end_of(Py_ssize_t block, Py_ssize_t n) noexcept nogil:
 cdef void apply_block(const Plan *plan, const Splits *splits, Py_ssize_t block, const int64_t *answers,
                       int64_t *out) noexcept nogil:
     cdef Py_ssize_t first = block * BLOCK, last = end_of(block, plan.rows.n)
-    if plan.rows.odd != NULL and plan.rows.odd[0]:      # what is found from here on is worth nothing
-        return
     if plan.packed == NULL:
         if plan.single:
             walk_rows(splits, &plan.rows, first, last, answers, out, <const float *> NULL)
         else:
             walk_rows(splits, &plan.rows, first, last, answers, out, <const double *> NULL)
     elif plan.single:
-        walk_block(<const SingleNode *> plan.packed, &plan.rows, first, last, plan.any_missing, plan.packed_answers, out)
+        walk_block(<const SingleNode *> plan.packed, plan, first, last, out)
     else:
-        walk_block(<const DoubleNode *> plan.packed, &plan.rows, first, last, plan.any_missing, plan.packed_answers, out)
+        walk_block(<const DoubleNode *> plan.packed, plan, first, last, out)
 
 
 cdef int go_down(const Plan *plan, Nodes nodes, const int64_t *answers, int64_t *out, int n_threads, tick) except -1:
@@ -487,6 +485,8 @@ cdef int go_down(const Plan *plan, Nodes nodes, const int64_t *answers, int64_t 
             apply_block(plan, splits, block, answers, out)
         first, step = last, better_step(step, perf_counter() - started)
         PyErr_CheckSignals()
+        if plan.rows.odd != NULL and plan.rows.odd[0]:
+            return 0        # not done: they will be read, and all begins anew
         if tick is not None:
             tick(end_of(first - 1, n), n)
     return 0

@@ -29,22 +29,18 @@
 
 #define KR_REAL double
 #define KR_SUFFIX pd
-#define KR_MASK __mmask8
 #define KR_VEC256 __m256d
 #include "words_body.h"
 #undef KR_REAL
 #undef KR_SUFFIX
-#undef KR_MASK
 #undef KR_VEC256
 
 #define KR_REAL float
 #define KR_SUFFIX ps
-#define KR_MASK __mmask16
 #define KR_VEC256 __m256
 #include "words_body.h"
 #undef KR_REAL
 #undef KR_SUFFIX
-#undef KR_MASK
 #undef KR_VEC256
 
 #if KR_X86

@@ -27,8 +27,9 @@ def require_tree(tree: Any) -> Tree:
 
 
 class _Walk:
-    """Rows on their way down a tree. Those that lie plainly are looked at on the way, block by block; all others, and
-    those too where one of them turns out to have a missing value or to be refused, are read before."""
+    """Rows on their way down a tree. Those that lie plainly are looked at on the way, unless missing values are to be
+    expected, as training had some; all others, and those too where one of them turns out to have a missing value or to
+    be refused, are read before."""
 
     def __init__(
         self, tree: Any, X: Any, unseen: str, n_threads: int | None, callback: Any, what: str, name: str = "X"
@@ -37,7 +38,9 @@ class _Walk:
         self._threads, self.tick = parallel.n_threads_or_default(n_threads), parallel.ticker(callback, what)
         check.one_of(unseen, "unseen", "larger", "error")
         self._given = X, unseen, name
-        self._is_unread = lies_plainly(X, tree.n_features) and all(levels is None for levels in tree.categories)
+        complete = tree.missing_seen is None or not tree.missing_seen.any()
+        numbers = all(levels is None for levels in tree.categories)
+        self._is_unread = complete and numbers and lies_plainly(X, tree.n_features)
         self.nodes = walk.Nodes(self.tree)
 
     @cached_property
