@@ -136,6 +136,16 @@ def mixture(A, B):
     return np.exp(-0.2 * np.maximum(squares, 0)) + 0.1 * products
 
 
+def test_a_callable_may_use_the_package_itself():
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    y = X[:, 0] * X[:, 1] > 0
+    for n_threads in (1, 2):
+        asked = svm.svc(X, y, kernel=lambda A, B: kernels.gram(A, B, kernels.RBF(0.5)), n_threads=n_threads, tol=1e-8)
+        np.testing.assert_allclose(
+            svm.decision(asked, X), svm.decision(svm.svc(X, y, kernel=kernels.RBF(0.5), tol=1e-8), X), atol=1e-6
+        )
+
+
 @functools.lru_cache(1)
 def larger_problem(how):
     """Data, targets as numbers, kernel, options and the Gram matrix, which all machines share."""
