@@ -1,6 +1,6 @@
-"""The tables of benchmarks.rst in one: for each table how many rows reached their goal, and which did not.
+"""Summarise the tables of benchmarks.rst: how many rows of each table reached their goal, and which did not.
 
-Read off the verdicts of the tables that the page includes, so that the summary cannot say anything else than these.
+The summary is computed from the verdicts of the tables that the page includes, so that it cannot contradict them.
 """
 
 import re
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def tables(text):
-    """(title, header, rows) of every grid table in a text; cells are stripped."""
+    """Yield (title, header, rows) of every grid table in a text, with stripped cells."""
     title, lines = "", []
     for line in [*text.splitlines(), ""]:
         if line.startswith("|"):
@@ -21,7 +21,7 @@ def tables(text):
 
 
 def summary(folder):
-    """A list-table in reST: a line for each table that has verdicts, in the order of the page."""
+    """Return a reST list-table with one line per table that has verdicts, in the order of the page."""
     page = (Path(folder) / "benchmarks.rst").read_text(encoding="utf-8")
     lines = [".. list-table::", "   :header-rows: 1", "   :widths: 40 14 46", ""]
     lines += ["   * - table", "     - goals met", "     - missed by"]

@@ -1,8 +1,8 @@
-"""Whether every link within the built pages leads somewhere: `python docs/check_links.py FOLDER`.
+"""Check that every link within the built pages has a target: `python docs/check_links.py FOLDER`.
 
-Links and pictures that are relative must name a file of the folder and, after #, an id in it. Links to other sites
-are counted, not followed: `sphinx-build -b linkcheck docs FOLDER` follows them, where there is a network. Nothing may
-be loaded from other sites: scripts, pictures and style sheets lie in the folder, so pages read well without a network.
+Relative links and images must name a file of the folder and, after #, an id in it. Links to other sites are counted but
+not followed; `sphinx-build -b linkcheck docs FOLDER` follows them. Scripts, images and style sheets must not be loaded
+from other sites, so that the pages work offline.
 """
 
 import sys
@@ -10,11 +10,11 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-APPLICATIONS = {"history"}  # asv's pages find their way by scripts: only that they are there is checked
+APPLICATIONS = {"history"}  # asv's pages navigate by scripts: only their existence is checked
 
 
 class Page(HTMLParser):
-    """The links that a page holds, those of them that it loads, and the ids that it offers."""
+    """Collect the links of a page, the resources that it loads, and its ids."""
 
     def __init__(self, path):
         super().__init__()
@@ -22,7 +22,7 @@ class Page(HTMLParser):
         self.feed(path.read_text(encoding="utf-8"))
 
     def handle_starttag(self, tag, attrs):
-        """Keep what matters of one tag."""
+        """Record the links and the id of a tag."""
         for name, value in attrs:
             if name in ("href", "src") and value:
                 self.links.append(value)
@@ -33,7 +33,7 @@ class Page(HTMLParser):
 
 
 def broken(folder):
-    """(page, link) of all that lead nowhere or are loaded from elsewhere, and the addresses of other sites."""
+    """Return (page, link) of all links without a target or loaded from another site, and all external addresses."""
     pages = {
         path.resolve(): Page(path)
         for path in sorted(folder.rglob("*.html"))
@@ -58,6 +58,6 @@ def broken(folder):
 if __name__ == "__main__":
     bad, outside = broken(Path(sys.argv[1]))
     for page, link in bad:
-        print(f"{page}: {link} leads nowhere, or is loaded from another site", file=sys.stderr)
+        print(f"{page}: {link} has no target, or is loaded from another site", file=sys.stderr)
     print(f"{len(outside)} links to other sites, {len(bad)} broken links within")
     sys.exit(bool(bad))

@@ -1,4 +1,7 @@
-"""Sphinx's settings. From the repository's root: `sphinx-build -W --keep-going -n -b html docs docs/_build/html`."""
+"""Sphinx configuration.
+
+Build the pages from the root of the repository: `sphinx-build -W --keep-going -n -b html docs docs/_build/html`.
+"""
 
 import ast
 import contextlib
@@ -17,7 +20,7 @@ from matplotlib import pyplot
 import kernelrules
 
 HERE = Path(__file__).parent
-sys.path.append(str(HERE))  # what this file is made of lies beside it
+sys.path.append(str(HERE))  # modules of this configuration
 
 project = "kernelrules"
 author = "the kernelrules developers"
@@ -34,22 +37,22 @@ exclude_patterns = ["_build"]
 templates_path = ["_templates"]
 default_role = "code"  # `x` in a docstring is code
 highlight_language = "python"
-smartquotes_action = "qe"  # two hyphens stay two hyphens: options are written with them
-toc_object_entries = False  # the sidebar names pages and sections only
+smartquotes_action = "qe"  # keep "--" as two hyphens, for command-line options
+toc_object_entries = False  # only pages and sections in the sidebar
 
-# ---- reference: one page for each name in an autosummary table, from its docstring ---------------------------------
+# ---- reference: one page per name in an autosummary table, from its docstring --------------------------------------
 autosummary_generate = True
-autodoc_typehints = "none"  # the docstrings say it in words
+autodoc_typehints = "none"  # the docstrings document the types
 autodoc_member_order = "bysource"
 numpydoc_show_class_members = False  # autodoc lists them: _templates/autosummary/class.rst
-# Sections known, in order and once; a summary of one line; every described parameter with a type and a description.
-# Not asked for: capitals (a summary may start with a formula), "See Also", an extended summary.
+# Known sections, in order and once; a one-line summary; a type and a description of every documented parameter.
+# Not required: capital letters (a summary may start with a formula), "See Also", an extended summary.
 numpydoc_validation_checks = {
     "GL05", "GL06", "GL07", "GL08", "SS01", "SS04", "SS06", "PR03", "PR04", "PR05", "PR06", "PR07", "PR10", "RT03",
 }  # fmt: skip
 
 # ---- doctest: `sphinx-build -b doctest docs docs/_build/doctest` ---------------------------------------------------
-# Data frames are shown with pandas, which building the pages does not need.
+# Examples with data frames need pandas, which building the pages does not require.
 doctest_global_setup = """
 import kernelrules
 try:
@@ -66,7 +69,7 @@ if "matplotlib.pyplot" in sys.modules:
 # ---- html ----------------------------------------------------------------------------------------------------------
 html_theme = "alabaster"
 html_theme_options = {
-    "description": "Kernel machines and rule learners over plain arrays",
+    "description": "Kernel machines, decision trees and rule learners over plain arrays",
     "fixed_sidebar": True,
     "page_width": "900px",  # in narrower windows the sidebar goes above the page; kernelrules.css lets pages be wider
     "body_max_width": "none",  # lines of 120 characters fit
@@ -82,7 +85,7 @@ html_math_renderer = "mathml"
 
 
 def summarise_benchmarks(app):
-    """What the verdicts of all tables say together, for the top of benchmarks.rst."""
+    """Write the summary of all benchmark tables, for the top of benchmarks.rst."""
     from benchmarks_summary import summary
 
     out = HERE / "_build" / "benchmarks_summary.inc"
@@ -91,14 +94,14 @@ def summarise_benchmarks(app):
 
 
 def draw_figures(app):
-    """Run each script in figures/ whose picture is missing or older than it; the pictures go to _build/figures.
+    """Run each script in figures/ whose figure is missing or out of date; figures go to _build/figures.
 
-    Older than what was measured, too: a script may draw it.
+    A figure is out of date if it is older than its script or than the measurements, which a script may draw.
     """
     measured = max(path.stat().st_mtime for path in HERE.glob("*.json"))
     folder = HERE / "_build" / "figures"
     folder.mkdir(parents=True, exist_ok=True)
-    sys.path.append(str(HERE / "figures"))  # what several scripts share lies beside them
+    sys.path.append(str(HERE / "figures"))  # modules shared by the scripts
     for script in sorted((HERE / "figures").glob("[!_]*.py")):
         picture = folder / f"{script.stem}.png"
         if not picture.exists() or picture.stat().st_mtime < max(script.stat().st_mtime, measured):
@@ -106,9 +109,9 @@ def draw_figures(app):
 
 
 def build_gallery(app):
-    """A page for each script in examples/gallery: its docstring, its picture, its code, and what it prints.
+    """Write a page for each script in examples/gallery: its docstring, its figure, its code, and its output.
 
-    Scripts run where their picture is missing or older; pictures and what was printed go to _build/gallery.
+    Scripts run if their figure is missing or out of date; figures and output go to _build/gallery.
     """
     matplotlib.use("Agg")
     folder, pages = HERE / "_build" / "gallery", HERE / "gallery" / "generated"
@@ -129,7 +132,7 @@ def build_gallery(app):
 
 
 def gallery_page(script, printed):
-    """The page of a script."""
+    """Return the gallery page of a script."""
     parsed = ast.parse(script.read_text(encoding="utf-8"))
     title, _, words = ast.get_docstring(parsed).partition("\n")
     lines = [
@@ -138,18 +141,18 @@ def gallery_page(script, printed):
         f".. literalinclude:: ../../examples/gallery/{script.name}", f"   :lines: {parsed.body[1].lineno}-", "",
     ]  # fmt: skip
     if printed:
-        lines += ["It prints", "", ".. code-block:: none", "", textwrap.indent(printed, "   ")]
+        lines += ["Output:", "", ".. code-block:: none", "", textwrap.indent(printed, "   ")]
     return "\n".join(lines)
 
 
 def inline_math(writer, node):
-    """A formula within a line, as MathML: browsers draw it, and nothing is fetched from another site."""
+    """Render an inline formula as MathML, which browsers draw without external resources."""
     writer.body.append(convert(node.astext()))
     raise nodes.SkipNode
 
 
 def display_math(writer, node):
-    """Formulas with lines of their own; a blank line stands between two of them, and two backslashes break one."""
+    """Render displayed formulas; a blank line separates formulas, and two backslashes break a line."""
     for formula in re.split(r"\n\s*\n", node.astext().strip()):
         lines = rf"\begin{{aligned}}{formula}\end{{aligned}}" if r"\\" in formula else formula
         writer.body.append(f'<div class="math">{convert(lines, display="block")}</div>\n')
@@ -157,8 +160,8 @@ def display_math(writer, node):
 
 
 def setup(app):
-    """Hook the figures and the gallery in before any page is read, and the formulas."""
+    """Register the math renderer, and the figures and the gallery, which are built before any page is read."""
     app.add_html_math_renderer("mathml", (inline_math, None), (display_math, None))
     app.connect("builder-inited", summarise_benchmarks)
     app.connect("builder-inited", draw_figures)
-    app.connect("builder-inited", build_gallery, priority=400)  # before autosummary looks for pages
+    app.connect("builder-inited", build_gallery, priority=400)  # before autosummary searches for pages

@@ -1,7 +1,7 @@
-"""Make the pictures of the report in _static, by headless Chromium: `python docs/report_pictures.py [report.html]`.
+"""Take the screenshots of the report in _static with headless Chromium: `python docs/report_pictures.py [report.html]`.
 
-By hand, where the page has changed: building the documentation needs no browser. Without a page the report on Spambase
-is made first. Needs selenium, Pillow, and Debian's chromium and chromium-driver or their like.
+Run it manually after the page has changed; building the documentation needs no browser. Without a page, the report on
+Spambase is computed first. Requires selenium, Pillow, and Debian's chromium and chromium-driver or equivalents.
 """
 
 import base64
@@ -14,7 +14,7 @@ from pathlib import Path
 from PIL import Image
 from selenium import webdriver
 
-from kernelrules.cli import main
+from kernelrules.report.cli import main
 
 FOLDER = Path(__file__).parent / "_static"
 PICTURES = {"report_desktop.png": (1000, 2150), "report_phone.png": (390, 1200)}  # width and height
@@ -22,7 +22,7 @@ COLOURS = 200
 
 
 def take(page: Path) -> None:
-    """Both pictures of a page."""
+    """Take both screenshots of a page."""
     options = webdriver.ChromeOptions()
     options.binary_location = shutil.which("chromium")
     for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--hide-scrollbars"):
@@ -46,7 +46,7 @@ def take(page: Path) -> None:
 
 if __name__ == "__main__":
     if len(sys.argv) > 1:
-        if not Path(sys.argv[1]).is_file():  # or the pictures would be of the browser's complaint
+        if not Path(sys.argv[1]).is_file():  # otherwise the screenshots would show the browser's error page
             sys.exit(f"there is no page {sys.argv[1]}\n\n{__doc__}")
         take(Path(sys.argv[1]))
     else:

@@ -8,11 +8,12 @@ representations of one predictor), `svm` (support vector machines), `erm` (regul
 rules learned), `export` (trees and rules as text, code and pictures), `plot` (pictures, with matplotlib), `bounds`
 (what can be promised of what was learned), `persist` (results in files: `save`, `load`), `datasets` (two small tables),
 `estimators` (scikit-learn's classes over all this), `report` (a table read, learners compared, a page of HTML).
-`python -m kernelrules` is the command: `__main__`, `cli`, and the self-check of `installation`.
+`python -m kernelrules` (`__main__`) runs the command line, which is in `report`.
 
-What they share: `selection` (folds, and what to choose by them), `ties` (that rounding must not decide), `parallel`
-(threads and executors), `progress` (callbacks and bars), `sharing` (data that many tasks need). `cython_api` is the
-surface for other compiled code, with `get_include()` for its header.
+What they share: `selection` (folds and model selection), `exact_weights` (weights whose sums are exact), `parallel`
+(threads and executors), `progress` (callbacks and bars), `shared_data` (data that many tasks need), `cluster` (dask
+workers), `docstrings` (parameters that many functions share). `cython_api` is the interface for other compiled code,
+with `get_include()` for its header.
 """
 
 from pathlib import Path as _Path

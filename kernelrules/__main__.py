@@ -1,8 +1,8 @@
-"""`python -m kernelrules`, the same as the command `kernelrules`: see cli.py."""
+"""`python -m kernelrules`: the command `kernelrules` of report/cli.py."""
 
 import sys
 
-from kernelrules.cli import main
+from kernelrules.report.cli import main
 
 __all__ = ["main"]
 

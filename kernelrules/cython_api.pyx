@@ -1,8 +1,9 @@
 """The public C-level surface: each function forwards to the core. The contract is in cython_api.pxd."""
 
-from kernelrules.core cimport status as core_status
-from kernelrules.core cimport smo_source, tree_source
-from kernelrules.core.gram cimport fill_gram
+from kernelrules.core.base cimport status as core_status
+from kernelrules.core.svm cimport smo_source
+from kernelrules.core.tree cimport source as tree_source
+from kernelrules.core.gram.dense cimport DenseRows, dense_rows, fill_gram
 
 
 cdef int kr_api_version() noexcept nogil:
@@ -16,15 +17,17 @@ cdef const char *kr_status_text(int status) noexcept nogil:
 cdef int kr_gram(const double *x, Py_ssize_t n_x, Py_ssize_t stride_x, const double *z, Py_ssize_t n_z,
                  Py_ssize_t stride_z, Py_ssize_t n_features, const kr_kernel *kernel, double *out,
                  Py_ssize_t stride_out, int n_threads) noexcept nogil:
-    return fill_gram(x, n_x, stride_x, z, n_z, stride_z, n_features, <const core_status.kr_kernel *> kernel, out,
-                     stride_out, n_threads)
+    cdef DenseRows rows = dense_rows(x, n_x, stride_x), columns = dense_rows(z, n_z, stride_z)
+    return fill_gram(&rows, NULL if z == NULL else &columns, n_features, <const core_status.kr_kernel *> kernel, False,
+                     out, stride_out, n_threads)
 
 
 cdef int kr_gram_f(const float *x, Py_ssize_t n_x, Py_ssize_t stride_x, const float *z, Py_ssize_t n_z,
                    Py_ssize_t stride_z, Py_ssize_t n_features, const kr_kernel *kernel, float *out,
                    Py_ssize_t stride_out, int n_threads) noexcept nogil:
-    return fill_gram(x, n_x, stride_x, z, n_z, stride_z, n_features, <const core_status.kr_kernel *> kernel, out,
-                     stride_out, n_threads)
+    cdef DenseRows rows = dense_rows(x, n_x, stride_x), columns = dense_rows(z, n_z, stride_z)
+    return fill_gram(&rows, NULL if z == NULL else &columns, n_features, <const core_status.kr_kernel *> kernel, True,
+                     out, stride_out, n_threads)
 
 
 cdef int kr_smo_solve(const kr_row_source *source, const kr_smo_problem *problem, const kr_smo_options *options,

@@ -1,4 +1,4 @@
-"""Small data sets that come with the package: Spambase, and the lectures' eight-row table."""
+"""Bundled data sets: Spambase, and a table of eight rows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["Dataset", "lecture_table", "spambase"]
 
 
 class Dataset(NamedTuple):
-    """Data and what their columns are called."""
+    """Data with the names of their columns."""
 
     X: np.ndarray
     y: np.ndarray
@@ -21,7 +21,7 @@ class Dataset(NamedTuple):
 
 
 def spambase() -> Dataset:
-    """4601 e-mails, 57 numbers each, spam or not.
+    """Return the Spambase data: 4601 e-mails with 57 features, spam or not.
 
     Hopkins, Reeber, Forman, Suermondt: Spambase, UCI Machine Learning Repository, CC BY 4.0. 48 columns are the
     percentage of words that are the given one, 6 the percentage of characters that are the given one, 3 describe runs
@@ -50,7 +50,7 @@ def spambase() -> Dataset:
 
 
 def lecture_table() -> Dataset:
-    """The worked example of the lectures: eight rows, a colour and a number, two classes.
+    """Return a worked example: eight rows with a colour and a number, two classes.
 
     Returns
     -------

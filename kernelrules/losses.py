@@ -1,12 +1,17 @@
-"""Losses of the margin u = y f(x), y = ±1: what a decision value costs.
+"""Losses of the margin u = y f(x), y = ±1.
 
-    squared        (1 - u)²             logistic       log(1 + e⁻ᵘ)          zero_one   1 where u ≤ 0, else 0
+    squared        (1 - u)²             logistic       log(1 + e⁻ᵘ)          zero_one   1 if u ≤ 0, else 0
     hinge          max(0, 1 - u)        exponential    e⁻ᵘ                   ramp       min(1, max(0, 1 - u))
     squared_hinge  max(0, 1 - u)²
 
-Each is a `Loss`: a callable with its derivatives and its conjugate, so that a new one is one entry here. All but
-zero_one and ramp are convex; every one is at least zero_one, logistic after division by log 2.
-Values are right for every float: what is beyond the largest one is infinite, and nothing warns.
+Each is a `Loss`: a callable with its derivatives and its conjugate, so a new loss is one entry here. All but zero_one
+and ramp are convex; each is at least zero_one, logistic after division by log 2. Values are correct for every float:
+a value beyond the largest float is infinite, without a warning.
+
+References
+----------
+- P. L. Bartlett, M. I. Jordan and J. D. McAuliffe (2006). Convexity, classification, and risk bounds. Journal of the
+  American Statistical Association 101, 138-156. Convex losses as surrogates of the 0/1 loss.
 """
 
 from __future__ import annotations
@@ -39,21 +44,20 @@ _Function = Callable[[np.ndarray], np.ndarray]
 class Loss:
     """A loss L of the margin u: call it for its values.
 
-    At a kink derivatives are those from the right: the hinge has derivative 0 at u = 1, the ramp -1 at u = 0.
+    At a kink, derivatives are those from the right: the hinge has derivative 0 at u = 1, the ramp -1 at u = 0.
 
     Parameters
     ----------
     name : str
-        What `erm.fit` calls it.
+        Name by which `erm.fit` selects it.
     value, first, second_order : callable
-        L, L' and L'' of an array without NaN. L'' is 0 where L is linear.
+        L, L' and L'' of an array without NaN. L'' is 0 wherever L is linear.
     conjugate_at : callable or None
-        L*(s), the largest s·u - L(u) over all u; infinite outside of `slopes`. None where L is not convex.
+        L*(s), the largest s·u - L(u) over all u; infinite outside of `slopes`. None if L is not convex.
     slopes : tuple of float
-        The smallest and the largest slope (L(u) - L(t)) / (u - t) that L has or comes near to: for a convex L, the
-        range of its derivative.
+        Infimum and supremum of the slopes (L(u) - L(t)) / (u - t): for a convex L, the range of its derivative.
     smooth : bool
-        Whether L' is continuous: what Newton's method needs.
+        Whether L' is continuous, which Newton's method requires.
     in_words : str
         The formula.
 
@@ -78,7 +82,7 @@ class Loss:
     in_words: str
 
     def __call__(self, u: Any) -> Any:
-        """L(u).
+        """Return L(u).
 
         Parameters
         ----------
@@ -93,7 +97,7 @@ class Loss:
         return self._at(self.value, u, "u")
 
     def derivative(self, u: Any) -> Any:
-        """L'(u), from the right where L has a kink.
+        """Return L'(u), from the right if L has a kink at u.
 
         Parameters
         ----------
@@ -108,7 +112,7 @@ class Loss:
         return self._at(self.first, u, "u")
 
     def second(self, u: Any) -> Any:
-        """L''(u), from the right where L' has a kink or a jump.
+        """Return L''(u), from the right if L' has a kink or a jump at u.
 
         Parameters
         ----------
@@ -123,7 +127,7 @@ class Loss:
         return self._at(self.second_order, u, "u")
 
     def conjugate(self, s: Any) -> Any:
-        """L*(s), the largest s·u - L(u) over all u.
+        """Return L*(s), the largest s·u - L(u) over all u.
 
         Parameters
         ----------
@@ -141,7 +145,7 @@ class Loss:
             For zero_one and ramp, which are not convex.
         """
         if self.conjugate_at is None:
-            raise ValueError(f"the {self.name} loss is not convex: its conjugate says nothing about it")
+            raise ValueError(f"the {self.name} loss is not convex: its conjugate does not describe it")
         low, high = self.slopes
 
         def extended(slope: np.ndarray) -> np.ndarray:
@@ -152,7 +156,7 @@ class Loss:
 
     @property
     def lipschitz(self) -> float:
-        """The largest change of L for a unit of u; infinite where there is none."""
+        """The Lipschitz constant of L; infinite if it has none."""
         return max(abs(slope) for slope in self.slopes)
 
     @property
@@ -164,14 +168,14 @@ class Loss:
         return f"losses.{self.name}"
 
     def __reduce__(self) -> Any:
-        """A loss of this module is pickled by its name, another by its functions."""
+        """Pickle a loss of this module by its name, any other by its functions."""
         if BY_NAME.get(self.name) is self:
             return self.name
         return Loss, tuple(getattr(self, each.name) for each in fields(self))
 
     @staticmethod
     def _at(function: _Function, values: Any, name: str) -> Any:
-        """The function of a checked array; a float for a number."""
+        """Return the function of a checked array; a float for a number."""
         if np.ma.is_masked(values):
             raise ValueError(f"{name} has masked entries")
         array = np.asarray(values)
@@ -188,7 +192,7 @@ class Loss:
 
 
 def _below(u: np.ndarray) -> np.ndarray:
-    """How far u is below 1."""
+    """Return max(0, 1 - u)."""
     return np.maximum(0.0, 1.0 - u)
 
 
@@ -202,7 +206,7 @@ squared = Loss(
     True,
     "(1 - u)²",
 )
-"""(1 - u)², which is (y - f)² for y = ±1: least squares on the labels. It grows to the right of 1 too."""
+"""(1 - u)², which is (y - f)² for y = ±1: least squares on the labels. It also grows for u > 1."""
 
 logistic = Loss(
     "logistic",
@@ -229,7 +233,7 @@ hinge = Loss(
     False,
     "max(0, 1 - u)",
 )
-"""max(0, 1 - u): that of support vector machines, `kernelrules.svm`."""
+"""max(0, 1 - u): the loss of support vector machines, `kernelrules.svm`."""
 
 squared_hinge = Loss(
     "squared_hinge",
@@ -241,7 +245,7 @@ squared_hinge = Loss(
     True,
     "max(0, 1 - u)²",
 )
-"""max(0, 1 - u)²: the squared loss without its arm to the right of 1. L'' jumps at 1."""
+"""max(0, 1 - u)²: the squared loss, but 0 for u > 1. L'' jumps at 1."""
 
 exponential = Loss(
     "exponential",
@@ -253,7 +257,7 @@ exponential = Loss(
     True,
     "e⁻ᵘ",
 )
-"""e⁻ᵘ: that of boosting. One point far on the wrong side outweighs all others."""
+"""e⁻ᵘ: the loss of AdaBoost. One point far on the wrong side outweighs all others."""
 
 zero_one = Loss(
     "zero_one",
@@ -265,7 +269,7 @@ zero_one = Loss(
     False,
     "1 where u ≤ 0",
 )
-"""1 where u ≤ 0, else 0: the mean is the error rate. A decision value of 0 counts as wrong."""
+"""1 if u ≤ 0, else 0: the mean is the error rate. A decision value of 0 counts as wrong."""
 
 ramp = Loss(
     "ramp",
@@ -277,11 +281,11 @@ ramp = Loss(
     False,
     "min(1, max(0, 1 - u))",
 )
-"""min(1, max(0, 1 - u)): between 0/1 and hinge, never above 1: what margin bounds are about.
+"""min(1, max(0, 1 - u)): between the 0/1 loss and the hinge, at most 1: the loss of margin bounds.
 
 With a margin γ instead of 1 it is ``ramp(u / γ)``, of Lipschitz constant 1/γ.
 """
 
 BY_NAME = {
     loss.name: loss for loss in (squared, logistic, hinge, squared_hinge, exponential, zero_one, ramp)
-}  # in the order of the pictures
+}  # in the order of plots

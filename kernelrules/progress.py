@@ -1,9 +1,10 @@
-"""What a long computation tells about itself: to a callback, and to a bar.
+"""Progress reports of long computations, to a callback and to a progress bar.
 
 The core calls tick(done, total[, violation]); a `Ticker` is such a tick. A computation has parts (a kernel matrix, then
-a solver), each of which counts from 0; the ticker puts them one behind the other.
+a solver), each of which counts from 0; the ticker adds them up.
 
-Invariant: of what a callback hears, `done` never falls, and equals `total` in the last call of a computation that ends.
+Invariant: the `done` that a callback receives never falls, and equals `total` in the last call of a completed
+computation.
 """
 
 from __future__ import annotations
@@ -20,83 +21,94 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from kernelrules import check
+from kernelrules.docstrings import shared_parameters
 
-__all__ = ["Progress", "ProgressWarning", "Stopped", "Ticker", "air_of", "reports", "stoppable", "stopper", "ticker"]
+__all__ = [
+    "Progress",
+    "ProgressWarning",
+    "Stopped",
+    "Ticker",
+    "reports",
+    "stop_tick",
+    "stoppable",
+    "ticker",
+    "uncounted_tick",
+]
 
 
-_BEAT = 0.2  # seconds after which the same is told again
+_HEARTBEAT = 0.2  # seconds after which `check_interrupt` reports again
 
 
 class ProgressWarning(UserWarning):
-    """A bar was asked for, and there is nothing to draw it with."""
+    """A progress bar was requested, but tqdm is not installed."""
 
 
 class Stopped(Exception):
-    """Raised inside a task that was given up."""
+    """Raised inside a task whose result is no longer needed."""
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a computation is: what callbacks are given.
+    """The state of a computation that callbacks receive.
 
-    `done` of `total` pieces of work, whose size is the computation's own affair. `total` is what is known of it so far:
-    an iterative solver has a limit in it that it rarely needs.
+    `done` of `total` units of work, which depend on the computation. `total` is an estimate so far: for an iterative
+    solver it includes the iteration limit, which is rarely reached.
     """
 
     what: str
     done: int
     total: int
-    violation: float | None = None  # of the optimality conditions, where there are any: falls to the tolerance
+    violation: float | None = None  # of the optimality conditions, for iterative solvers: falls to the tolerance
 
     @property
     def fraction(self) -> float:
-        """Between 0 and 1."""
+        """`done` / `total`, between 0 and 1."""
         return self.done / self.total if self.total else 1.0
 
 
 class Ticker:
-    """tick(done, total[, violation]) of one computation, for a callback, a bar, or both."""
+    """The tick(done, total[, violation]) of one computation, for a callback, a bar, or both."""
 
     def __init__(self, callback: Callable[[Progress], Any] | None, what: str, bar: Any = None) -> None:
         if callback is not None and not callable(callback):
             raise TypeError(f"callback must be callable, got {callback!r}")
         self.callback, self.what, self.bar = callback, what, bar
-        self.before = 0  # pieces of the parts that are over
-        self.part = (0, 1)  # done and total of the part under way
+        self.before = 0  # units of the completed parts
+        self.part = (0, 1)  # done and total of the current part
         self.violation: float | None = None
         self.last = time.monotonic()
-        self.told: Progress | None = None
+        self.last_report: Progress | None = None
 
     def __call__(self, done: int, total: int, violation: float | None = None) -> None:
-        """Tell of a part: `done` of its `total` pieces. Fewer than before: another part has begun."""
+        """Report `done` of `total` units of a part. If `done` is smaller than before, another part has begun."""
         if done < self.part[0]:
             self.before += self.part[0]
         self.part, self.violation = (done, total), violation
-        self._tell(Progress(self.what, self.before + done, self.before + total, violation))
+        self._report(Progress(self.what, self.before + done, self.before + total, violation))
 
-    def air(self) -> None:
-        """Tell the same again, now and then: a place where a callback can end the computation."""
-        if time.monotonic() - self.last > _BEAT:
+    def check_interrupt(self) -> None:
+        """Report the last state again if 0.2 s have passed, so that a callback can end the computation."""
+        if time.monotonic() - self.last > _HEARTBEAT:
             done, total = self.part
-            self._tell(Progress(self.what, self.before + done, self.before + total, self.violation))
+            self._report(Progress(self.what, self.before + done, self.before + total, self.violation))
 
-    def inner(self, progress: Progress) -> None:
-        """The callback of a part that is itself a computation."""
+    def nested(self, progress: Progress) -> None:
+        """Callback for a part that is itself a computation with progress reports."""
         self(progress.done, progress.total, progress.violation)
 
-    def breathe(self, progress: Progress) -> None:
-        """The callback of a part whose pieces are not counted."""
-        self.air()
+    def uncounted(self, progress: Progress) -> None:
+        """Callback for a part whose units are not counted."""
+        self.check_interrupt()
 
     def finish(self) -> None:
-        """The computation is over. A solver had a limit to go to; it is done with less."""
-        told = self.told or Progress(self.what, 0, 1)
-        if told.done < told.total:
-            end = max(told.done, 1) if told.violation is not None else told.total
-            self._tell(Progress(self.what, end, end, told.violation))
+        """Report completion. A solver that converged before its iteration limit has done all of its work."""
+        last = self.last_report or Progress(self.what, 0, 1)
+        if last.done < last.total:
+            end = max(last.done, 1) if last.violation is not None else last.total
+            self._report(Progress(self.what, end, end, last.violation))
 
-    def _tell(self, progress: Progress) -> None:
-        self.told, self.last = progress, time.monotonic()
+    def _report(self, progress: Progress) -> None:
+        self.last_report, self.last = progress, time.monotonic()
         if self.bar is not None:
             self.bar.total = progress.total if progress.violation is None or progress.fraction == 1 else None
             self.bar.n = progress.done
@@ -108,12 +120,12 @@ class Ticker:
 
 
 def _bar(what: str) -> Any:
-    """A bar of tqdm's, or None and a warning where tqdm is not installed."""
+    """Return a tqdm bar; without tqdm, warn and return None."""
     try:
         tqdm = importlib.import_module("tqdm.auto").tqdm
     except ImportError:
         warnings.warn(
-            "progress=True draws its bar with tqdm, which is not installed: pip install kernelrules[progress]",
+            "progress=True requires tqdm, which is not installed: pip install kernelrules[progress]",
             ProgressWarning,
             stacklevel=check.level_of_caller(),
         )
@@ -122,33 +134,35 @@ def _bar(what: str) -> Any:
 
 
 def ticker(callback: Callable[[Progress], Any] | None, what: str) -> Any:
-    """What the core calls as tick(done, total[, violation]), made of a user's callback(progress).
+    """Return the function that the core calls as tick(done, total[, violation]) for a user's callback(progress).
 
-    None where nobody listens; in a task of a thread, a function that ends it when it is given up.
+    Without a callback it is None; in a task that can be stopped it is a function that raises once the task is stopped.
     """
-    return stopper() if callback is None else Ticker(callback, what)
+    return stop_tick() if callback is None else Ticker(callback, what)
 
 
-def air_of(tick: Any) -> Any:
-    """A tick for a part whose pieces are not counted, or None."""
-    return None if tick is None else lambda *_: tick.air()
+def uncounted_tick(tick: Any) -> Any:
+    """Return a tick for a part whose units are not counted, or None."""
+    return None if tick is None else lambda *_: tick.check_interrupt()
 
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 def reports(what: str) -> Callable[[_Function], _Function]:
-    """Make a function that takes a callback tell its end, too, and show a bar where `progress` is true.
+    """Make a function report its completion to its callback, and show a bar if `progress` is true.
+
+    The shared parameters (`kernelrules.docstrings`) are inserted into its docstring.
 
     Parameters
     ----------
     what : str
-        The name of the computation, in what a callback is told.
+        Name of the computation, the `what` of its `Progress`.
 
     Returns
     -------
     decorator
-        For functions with the arguments `callback` and `progress`. They need not look at the latter.
+        For functions with the arguments `callback` and `progress`. They may ignore `progress`.
 
     Examples
     --------
@@ -163,32 +177,32 @@ def reports(what: str) -> Callable[[_Function], _Function]:
     """
 
     def decorate(function: _Function) -> _Function:
-        def told(*arguments: Any, callback: Any = None, progress: Any = False, **options: Any) -> Any:
+        def reporting(*arguments: Any, callback: Any = None, progress: Any = False, **options: Any) -> Any:
             if callback is None and progress is False:
                 return function(*arguments, **options)
-            return tell(function, what, arguments, options, callback, progress)
+            return run(function, what, arguments, options, callback, progress)
 
-        # With the function's own globals: doctest takes a function for one of the module that it sees.
+        # With the function's own globals, by which doctest decides which module a function belongs to.
         same = types.FunctionType(
-            told.__code__, function.__globals__, function.__name__, told.__defaults__, told.__closure__
+            reporting.__code__, function.__globals__, function.__name__, reporting.__defaults__, reporting.__closure__
         )
-        same.__kwdefaults__ = told.__kwdefaults__
-        return functools.update_wrapper(same, function)
+        same.__kwdefaults__ = reporting.__kwdefaults__
+        return functools.update_wrapper(same, shared_parameters(function))
 
-    tell = _tell
+    run = _run_with_progress
     return decorate
 
 
-def _tell(
+def _run_with_progress(
     function: Callable[..., Any], what: str, arguments: tuple, options: dict, callback: Any, progress: Any
 ) -> Any:
-    """The function's result; its callback is heard through a ticker that sees to the end."""
+    """Return the function's result; report its progress and completion to the callback and the bar."""
     if progress is not True and progress is not False:
         raise TypeError(f"progress must be True or False, got {progress!r}")
     tick = Ticker(callback, what)
     tick.bar = _bar(what) if progress else None
     try:
-        result = function(*arguments, callback=tick.inner, **options)
+        result = function(*arguments, callback=tick.nested, **options)
         tick.finish()
         return result
     finally:
@@ -202,30 +216,30 @@ _here = threading.local()
 
 
 class _Stopper:
-    """A tick that ends a task of this thread once it is given up."""
+    """A tick that raises once the task of this thread is stopped."""
 
-    def __init__(self, given_up: threading.Event) -> None:
-        self.given_up = given_up
+    def __init__(self, stopped: threading.Event) -> None:
+        self.stopped = stopped
 
     def __call__(self, *_: Any) -> None:
-        if self.given_up.is_set():
-            raise Stopped("the result of this task is no longer wanted")
+        if self.stopped.is_set():
+            raise Stopped("the result of this task is no longer needed")
 
-    air = inner = breathe = __call__
+    check_interrupt = nested = uncounted = __call__
 
 
-def stopper() -> _Stopper | None:
-    """The tick of a task that can be stopped; None where this thread runs none."""
-    given_up = getattr(_here, "given_up", None)
-    return None if given_up is None else _Stopper(given_up)
+def stop_tick() -> _Stopper | None:
+    """Return the tick of the task that this thread runs, or None if it runs none that can be stopped."""
+    stopped = getattr(_here, "stopped", None)
+    return None if stopped is None else _Stopper(stopped)
 
 
 @contextmanager
-def stoppable(given_up: threading.Event) -> Iterator[None]:
-    """Inside, ticks of this thread end what they are ticks of when the event is set."""
-    before = getattr(_here, "given_up", None)
-    _here.given_up = given_up
+def stoppable(stopped: threading.Event) -> Iterator[None]:
+    """Within this context, ticks of this thread raise `Stopped` once the event is set."""
+    before = getattr(_here, "stopped", None)
+    _here.stopped = stopped
     try:
         yield
     finally:
-        _here.given_up = before
+        _here.stopped = before

@@ -1,4 +1,12 @@
-"""Choosing by cross-validation: folds, and the choice from their errors. Knows no model."""
+"""Model selection by cross-validation: folds, and the choice among candidates from their errors.
+
+The one-standard-error rule is that of Breiman et al. [1]_.
+
+References
+----------
+.. [1] L. Breiman, J. H. Friedman, R. A. Olshen and C. J. Stone, "Classification and Regression Trees", Wadsworth, 1984,
+       section 3.4.3.
+"""
 
 from __future__ import annotations
 
@@ -7,33 +15,35 @@ from typing import Any
 import numpy as np
 
 from kernelrules import check
+from kernelrules.docstrings import shared_parameters
 
 __all__ = ["fold_numbers", "pick", "require_rule", "summarise"]
 
 
+@shared_parameters
 def fold_numbers(
     folds: Any, n: int, strata: np.ndarray | None = None, rng: Any = None, groups: Any = None
 ) -> np.ndarray:
-    """The fold of every row, numbered from 0.
+    """Return the fold of each row, numbered from 0.
 
     Parameters
     ----------
     folds : int or array (n,)
-        How many, or the rows' folds themselves.
+        Number of folds, or the fold of each row.
     n : int
-        Rows.
+        Number of rows.
     strata : ndarray (n,) of int, optional
         Each fold gets its share of every stratum.
-    rng : Generator, seed or None
-        Decides which rows go together.
+    {rng}
+        Used to assign rows to folds.
     groups : array (n,), optional
-        Rows of one group stay together: the largest groups first, each into the fold that has the fewest rows so far.
-        Strata then do not count.
+        Rows of a group stay together: each group, the largest first, goes to the fold with the fewest rows so far.
+        `strata` are then ignored.
 
     Returns
     -------
     ndarray (n,) of int
-        At least two different numbers.
+        With at least two different folds.
 
     Examples
     --------
@@ -55,7 +65,7 @@ def fold_numbers(
     if strata is not None:
         order = order[np.argsort(strata[order], kind="stable")]
     numbers = np.empty(n, dtype=np.intp)
-    numbers[order] = np.arange(n) % k  # rows of a stratum stand together, so they are dealt evenly
+    numbers[order] = np.arange(n) % k  # rows of a stratum are adjacent, so they are distributed evenly
     return numbers
 
 
@@ -74,7 +84,7 @@ def _folds_of_groups(k: int, group_of_row: np.ndarray, generator: np.random.Gene
 
 
 def summarise(errors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean over the last axis, the folds, and the standard error of that mean.
+    """Return the mean over folds, the last axis, and its standard error.
 
     Parameters
     ----------
@@ -95,12 +105,12 @@ def summarise(errors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def require_rule(rule: Any) -> None:
-    """Refuse what `pick` does not know: said before the work, not after it."""
+    """Refuse an unknown rule before the computation."""
     check.one_of(rule, "rule", "min", "1se")
 
 
 def pick(mean: np.ndarray, se: np.ndarray, rule: str) -> int:
-    """Which candidate to take; they come with the simplest first.
+    """Return the index of the selected candidate, where candidates are ordered from the simplest on.
 
     Parameters
     ----------
@@ -112,7 +122,7 @@ def pick(mean: np.ndarray, se: np.ndarray, rule: str) -> int:
     Returns
     -------
     int
-        The first of them where several do equally well.
+        The first of several equal ones.
 
     Examples
     --------

@@ -1,25 +1,29 @@
 """What all tests share: hypothesis' settings, and the folder of real data that may lie beside the checkout.
 
-test_*.py, core/        one file a capability; core/ calls compiled routines by themselves
-oracles/                their slow twins, which tests compare with
-strategies.py           what hypothesis draws: kernels, data, layouts
-_tree, general_trees, rule_lists, _induce, _svm, _plots, _tables    data and comparisons of one part
-saved_results.py        a result of every type; exported.py: readers of what was exported
-fuzz*.py                every public function with hostile arguments. _refused, _imports: small helps
-interrupting.py         children that are sent SIGINT; memory_child.py and failing_malloc.c: those whose memory ends
-cimport_project/        a package of its own that calls the C-level surface; images/: pictures to compare with
+One folder per folder of the package and of its core; in it the tests, and `*_oracle.py`: slow, obvious twins of what is
+compiled, which they compare with.
+
+parallel/     threads, executors, interrupts, progress, leaks         fuzz/     every public function, hostile arguments
+c_level/      what C, Cython and numba callers see; cimport_project/ is a package of its own that calls it
+project/      the rules that files of the repository keep: layers, documentation, release, benchmarks
+helpers/      modules that several tests use: strategies (what hypothesis draws), saved_results (a result of every
+              type), interrupting (children that are sent SIGINT), memory_child (one whose memory ends), ...
+
+Every folder is on sys.path, so that names of files are unique among them.
 """
 
 import os
+import sys
 from pathlib import Path
 
-# Workers share the cores: threads that spin while they wait, and BLAS's own, would take them from the other worker.
-# To be set before NumPy is loaded; tests of BLAS's threads ask for more themselves.
-os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+# Workers share the cores: BLAS's own threads would take them from the other worker. To be set before NumPy is loaded;
+# tests of BLAS's threads ask for more themselves.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+sys.path[:0] = [str(folder) for folder in sorted(Path(__file__).parent.iterdir()) if folder.is_dir()]
 
 settings.register_profile(
     "default", deadline=None, max_examples=60, derandomize=True, suppress_health_check=[HealthCheck.too_slow]

@@ -1,5 +1,5 @@
-"""The asv suite, one file for each part of the package; README.md, a folder up, lists them.
+"""The asv benchmark suite, one file per part of the package; ../README.md lists them.
 
-Not asv's are peers.py, which compares with other libraries (peers_*.py: its groups, _*_peers.py: who takes part), and
-scaling.py. _*_data.py make data; _common.py and _peers.py are what the files share.
+peers.py, which compares with other libraries, and scaling.py are not run by asv. peers_*.py are the groups of
+peers.py, and _*_peers.py define their contenders. _*_data.py provide data; _common.py and _peers.py hold shared code.
 """

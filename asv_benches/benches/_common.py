@@ -1,7 +1,7 @@
-"""What the benchmark files share: kernels by name, data of a few kinds, the shared folder, and the rule for skipping.
+"""Shared code of the benchmarks: kernels by name, data sets, the shared folder, and skipping.
 
-Nothing of kernelrules is imported when asv imports a file: `require` does it in `setup`, so that the suite loads on any
-version, and what a version does not have is skipped.
+No file imports kernelrules at its top: `require` does it in `setup`, so that the suite loads on any version, and
+skips what a version does not have.
 """
 
 import importlib
@@ -13,12 +13,12 @@ from scipy import sparse
 
 SHAPES = {"5000x50": (5000, 50), "10000x20": (10000, 20), "4000x784": (4000, 784)}
 DTYPES = ["float32", "float64"]
-# Rows, columns and density of sparse data: bags of words, and the one-hot columns of the Adult data.
+# Rows, columns and density of sparse data: bags of words, and the one-hot columns of Adult.
 SPARSE = {"text": (5000, 20000, 0.005), "a9a": (5000, 123, 0.11)}
 
 
 class Repeats:
-    """For classes of benchmarks of about 0.1 s a call: two processes, each of two to five calls in half a second."""
+    """Repetition for benchmarks of about 0.1 s per call: two processes of two to five calls in half a second."""
 
     rounds = 2
     repeat = (2, 5, 0.5)
@@ -27,12 +27,12 @@ class Repeats:
 
 
 def require(module, *names):
-    """The module kernelrules.MODULE if this version has it, with these names; otherwise asv skips the benchmark."""
+    """Return kernelrules.MODULE if this version has it with these names; otherwise let asv skip the benchmark."""
     try:
         found = importlib.import_module(f"kernelrules.{module}")
     except ModuleNotFoundError as error:
         if error.name != f"kernelrules.{module}":
-            raise  # a broken installation is a failure, not a thing to skip
+            raise  # a broken installation must fail, not be skipped
         raise NotImplementedError(f"no kernelrules.{module} in this version") from error
     for name in names:
         if not hasattr(found, name):
@@ -41,7 +41,7 @@ def require(module, *names):
 
 
 def make_kernel(name, n_features):
-    """The kernel of that name, with the gamma that keeps its values far from 0 on standardised data."""
+    """Return the named kernel with a gamma that keeps its values away from 0 on standardised data."""
     parameters = {
         "Linear": {},
         "Polynomial": {"degree": 3, "gamma": 1 / n_features, "coef0": 1.0},
@@ -53,36 +53,36 @@ def make_kernel(name, n_features):
 
 
 def rbf_or_linear(gamma):
-    """RBF with that gamma; linear for None."""
+    """Return the RBF kernel with that gamma, or the linear kernel for None."""
     kernels = require("kernels", "RBF", "Linear")
     return kernels.Linear() if gamma is None else kernels.RBF(gamma)
 
 
 def started_gram(kernel):
-    """The function `gram`, called once already: its threads have started, also where --quick leaves out warming up."""
+    """Return `gram` after a first call, so that its threads have started even if --quick skips the warm-up."""
     gram = require("kernels", "gram").gram
     gram(normal((300, 3)), kernel=kernel)
     return gram
 
 
 def rounded(value):
-    """To three digits: further ones of a sum may depend on the BLAS that another machine has."""
+    """Round to three digits, since further digits of a sum may depend on the machine's BLAS."""
     return float(f"{value:.3g}")
 
 
 def normal(shape, dtype="float64", seed=0):
-    """Standard normal numbers; their pages are touched by being written."""
+    """Return standard normal numbers; writing them touches their pages."""
     return np.random.default_rng(seed).standard_normal(shape, dtype=np.dtype(dtype))
 
 
 def csr(kind, seed=0):
-    """A CSR matrix of one of the kinds in SPARSE, its places uniform, its values between 0 and 1."""
+    """Return a CSR matrix of a kind in SPARSE, with uniform positions and values between 0 and 1."""
     n, p, density = SPARSE[kind]
     return sparse.random_array((n, p), density=density, format="csr", rng=np.random.default_rng(seed))
 
 
 def shared(name):
-    """The path of a file in the shared folder: $KERNELRULES_SHARED, or `shared` beside the checkout."""
+    """Return the path of a file in the shared folder: $KERNELRULES_SHARED, or `shared` beside the checkout."""
     places = (os.environ.get("KERNELRULES_SHARED"), Path(__file__).resolve().parents[3] / "shared")
     for folder in filter(None, places):
         if Path(folder, "data", name).is_file():
@@ -91,5 +91,5 @@ def shared(name):
 
 
 def touched(shape, dtype="float64"):
-    """An array to write into, whose pages exist already: the first write to a page costs more than the later ones."""
+    """Return an output array whose pages are mapped already: the first write to a page costs more than later ones."""
     return np.ones(shape, dtype=dtype)

@@ -1,4 +1,4 @@
-"""What the comparisons with other libraries share: taking turns, verdicts, tables, peak memory, facts."""
+"""Shared code of the comparisons with other libraries: timing, verdicts, tables, peak memory, environment."""
 
 import datetime
 import functools
@@ -24,7 +24,7 @@ UNSETTLED = 1.2
 
 @dataclass(frozen=True)
 class Table:
-    """A table to print. `rows` measures: it gives the lines one after another."""
+    """A table to print. `rows` measures and yields the lines one by one."""
 
     title: str
     header: tuple[str, ...]
@@ -32,10 +32,10 @@ class Table:
 
 
 def sorted_seconds(contenders, rounds, enough=math.inf, look=None):
-    """The times of each, shortest first, taken in turn, with a pause before each and its result freed afterwards.
+    """Time the contenders alternately, with a pause before each call; return the sorted times of each.
 
-    Who has taken `enough` seconds in all sits the other rounds out. `look(name, result)` sees everybody's first result,
-    while no clock runs.
+    Results are freed outside the timed part. A contender that has taken `enough` seconds in total skips the remaining
+    rounds. `look(name, result)` receives every first result, outside the timed part.
     """
     seconds = {name: [] for name in contenders}
     for turn in range(rounds):
@@ -53,7 +53,7 @@ def sorted_seconds(contenders, rounds, enough=math.inf, look=None):
 
 
 def on_threads(calls, n_threads=THREADS):
-    """Call them all, which also loads what they load late, and limit the threads of all that is loaded then."""
+    """Call all contenders, which loads their lazily loaded libraries, and limit the threads of all loaded libraries."""
     from threadpoolctl import threadpool_limits
 
     for call in calls.values():
@@ -63,7 +63,7 @@ def on_threads(calls, n_threads=THREADS):
 
 @functools.cache
 def intelex(module, n_threads=THREADS):
-    """The module sklearnex.MODULE, on that many threads; None where it is not installed."""
+    """Return sklearnex.MODULE with that many threads; None if it is not installed."""
     try:
         import daal4py
 
@@ -72,46 +72,46 @@ def intelex(module, n_threads=THREADS):
         if error.name not in ("daal4py", "sklearnex"):
             raise
         return None
-    daal4py.daalinit(n_threads)  # its threads are TBB's, which threadpoolctl does not reach
+    daal4py.daalinit(n_threads)  # uses TBB threads, which threadpoolctl does not control
     return found
 
 
 def fell_back(name, fitted):
-    """What to remark if scikit-learn did the work for scikit-learn-intelex."""
+    """Return a remark if scikit-learn-intelex fell back to scikit-learn."""
     if name.startswith(INTELEX) and not hasattr(fitted, "_onedal_estimator"):
         return [f"{name} fell back to scikit-learn"]
     return []
 
 
 def unsettled(seconds):
-    """The names of those whose two best rounds differ by more than a fifth; who ran once cannot be judged."""
+    """Return the contenders whose two best rounds differ by more than a fifth; those that ran once are excluded."""
     return [name for name, times in seconds.items() if len(times) > 1 and times[1] > UNSETTLED * times[0]]
 
 
 def remarks_cell(seconds, others=()):
-    """One cell: other remarks, whose times cannot be believed, and who ran once."""
+    """Return one cell: other remarks, contenders with unreliable times, and contenders that ran once."""
     once = [name for name, times in seconds.items() if len(times) == 1]
     remarks = [*others, *([f"unsettled: {', '.join(unsettled(seconds))}"] if unsettled(seconds) else [])]
     return "; ".join(remarks + ([f"one round: {', '.join(once)}"] if once else [])) or "–"
 
 
 def verdict(missed):
-    """One cell: whether all goals are met and, if not, which are not."""
+    """Return one cell: whether all goals are met, and which are not."""
     return f"missed: {', '.join(missed)}" if missed else "met"
 
 
 def announce(case):
-    """Name a case on stderr when its turn comes."""
+    """Print a case on stderr when its measurement starts."""
     print(case, file=sys.stderr, flush=True)
 
 
 def skipped(header, case, error):
-    """A line that says why there are no figures."""
+    """Return a line that states why there are no figures."""
     return (case, *["–"] * (len(header) - 2), f"skipped: {error}")
 
 
 def rows_of_data(problems, header, wanted, cells):
-    """A line for each that is wanted: `cells(problem, X, y)`, or why it was skipped."""
+    """Yield a line per selected problem: `cells(problem, X, y)`, or the reason why it was skipped."""
     for problem in (problem for problem in problems if wanted(problem.case)):
         announce(problem.case)
         try:
@@ -123,7 +123,7 @@ def rows_of_data(problems, header, wanted, cells):
 
 
 def measured_alone(module, arguments, limit, n_threads=THREADS):
-    """The report that a module of this folder prints in a process of its own, or a remark."""
+    """Return the report that a module of this folder prints in a separate process, or a remark."""
     try:
         done = subprocess.run(
             [sys.executable, "-m", f"{__package__}.{module}", *arguments],
@@ -140,24 +140,24 @@ def measured_alone(module, arguments, limit, n_threads=THREADS):
 
 
 def with_peak(call):
-    """The result of the call, its seconds, and how far memory rose, in MB. Linux only."""
-    Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew
+    """Return the result of the call, its seconds, and the increase of peak memory in MB. Linux only."""
+    Path("/proc/self/clear_refs").write_text("5")  # reset the peak
     before, start = megabytes("VmRSS"), time.perf_counter()
     result = call()
     return result, time.perf_counter() - start, megabytes("VmHWM") - before
 
 
 def megabytes(entry):
-    """VmRSS, the memory that this process has now, or VmHWM, the most it has had. Linux only.
+    """Return VmRSS, the current memory of this process, or VmHWM, its peak, in MB. Linux only.
 
-    Not ru_maxrss: that of a child starts at its parent's.
+    ru_maxrss is unsuitable, because that of a child starts at its parent's.
     """
     with open("/proc/self/status") as status:
         return next(int(line.split()[1]) for line in status if line.startswith(entry)) * 1024 / 1e6
 
 
 def version(package):
-    """Of an installed package; "not installed" where it is not."""
+    """Return the version of a package, or "not installed"."""
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
@@ -165,8 +165,8 @@ def version(package):
 
 
 def facts(module="peers"):
-    """What the figures depend on, a line each; `module` is the one of this folder that was called."""
-    from kernelrules.core import machine
+    """Return lines that describe the environment; `module` is the called module of this folder."""
+    from kernelrules.core.simd import cpu as core_cpu
 
     cpu = platform.processor()
     if Path("/proc/cpuinfo").exists():
@@ -174,7 +174,7 @@ def facts(module="peers"):
         cpu = next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), cpu)
     packages = ("kernelrules", "numpy", "scipy", "scikit-learn", "scikit-learn-intelex", "lightgbm", "xgboost")
     return [
-        f"{cpu}, {os.cpu_count()} cores, SIMD level {machine.simd()}, {THREADS} threads where nothing else is said",
+        f"{cpu}, {os.cpu_count()} cores, SIMD level {core_cpu.simd()}, {THREADS} threads where nothing else is said",
         f"load before the start {os.getloadavg()[0]:.1f}",
         f"Python {platform.python_version()}, " + ", ".join(f"{name} {version(name)}" for name in packages),
         f"{datetime.date.today()}, by: python -m asv_benches.benches.{module} {' '.join(sys.argv[1:])}".rstrip(),
@@ -182,7 +182,7 @@ def facts(module="peers"):
 
 
 def formatted(header, rows, style):
-    """The table as markdown or as a reST grid."""
+    """Return the table as markdown or as a reST grid."""
     table = [header, *rows]
     widths = [max(len(line[j]) for line in table) for j in range(len(header))]
 

@@ -1,4 +1,4 @@
-"""rpart growing one tree in R, for peers_tree.py: the elapsed time that R takes of the call alone, data in memory."""
+"""Grow one tree with rpart in R, for peers_tree.py; the time is R's elapsed time of the call, data in memory."""
 
 import json
 import shutil
@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-# Columns of doubles one after the other, the target last. No cross-validation, surrogates or competing splits: what it
-# does then is what the others do.
+# Columns of doubles one after the other, the target last. Without cross-validation, surrogates and competing splits,
+# rpart does the same work as the others.
 GROW = """
 library(rpart)
 given <- commandArgs(TRUE)
@@ -28,14 +28,14 @@ cat(sprintf('{"seconds": %.6f, "leaves": %d}', best, sum(m$frame$var == "<leaf>"
 
 
 def is_there():
-    """Whether R and rpart are."""
+    """Return whether R and rpart are installed."""
     if shutil.which("Rscript") is None:
         return False
     return subprocess.run(["Rscript", "-e", "library(rpart)"], capture_output=True, check=False).returncode == 0
 
 
 def grown(X, y, max_depth, classes, rounds):
-    """{"seconds": the best, "leaves": of the tree}."""
+    """Return {"seconds": best time, "leaves": number of leaves}."""
     target = np.unique(y, return_inverse=True)[1] if classes else y
     with tempfile.TemporaryDirectory() as folder:
         script, table = Path(folder) / "grow.R", Path(folder) / "table"

@@ -1,7 +1,7 @@
-"""Data for the benchmarks of rule learners: six tables of the shared folder, as data frames, and folds of them.
+"""Data for the benchmarks of rule learners: six tables of the shared folder as data frames, and their folds.
 
-A column is numbers, or a pandas category with the levels of the data's own description; missing values are NaN. Where
-the shared folder is absent a function raises FileNotFoundError.
+A column is numerical, or a pandas category with the levels of the data's own description; missing values are NaN. If
+the shared folder is absent, a function raises FileNotFoundError.
 """
 
 import json
@@ -19,24 +19,24 @@ FILES = {
     "mushroom": "mushroom.csv.gz",
     "adult": "adult.csv.gz",
 }
-N_ADULT = 3000  # rows of adult for tables of ten folds; the others take too long for some
+N_ADULT = 3000  # rows of adult for ten folds; all rows take too long for some learners
 
 
 @dataclass(frozen=True)
 class Data:
-    """A table: X a data frame, y an array of strings."""
+    """A table with a data frame X and an array of strings y."""
 
     name: str
     X: object
     y: np.ndarray
 
     def rows(self, chosen):
-        """Some of the rows."""
+        """Return the table of some of the rows."""
         return Data(self.name, self.X.iloc[chosen].reset_index(drop=True), self.y[chosen])
 
 
 def load(name, n=None):
-    """A table, or n of its rows drawn at random; of adult the 32561 rows of the usual training set."""
+    """Load a table, or n random rows of it; adult has the 32561 rows of the usual training set."""
     import pandas
 
     path = shared(FILES[name])
@@ -56,7 +56,7 @@ def load(name, n=None):
 
 
 def folds(y, k=10, seed=0):
-    """Rows to learn from and rows to test on, k times: each class is dealt to the folds in turn, at random."""
+    """Yield k pairs of training and test rows, stratified by class at random."""
     rng = np.random.default_rng(seed)
     order = rng.permutation(len(y))
     order = order[np.argsort(y[order], kind="stable")]

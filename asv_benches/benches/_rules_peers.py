@@ -1,10 +1,10 @@
-"""Rule learners side by side: each learns from some rows, predicts others, tells its size and time.
+"""Rule learners: each learns from some rows, predicts others, and reports its size and time.
 
-    learner(train, test) -> Outcome, or None where its library is not installed
+    learner(train, test) -> Outcome, or None if its library is not installed
 
-Everybody gets the same rows. Weka's JRip reads them as ARFF in a process of its own and tells the time of learning
-itself, without Java's start and reading. wittgenstein is for two classes (the rarer is learned) and gets a data frame;
-imodels wants numbers: categories are one column a level, with 1 where a row has it; missing ones have none.
+All learners get the same rows. Weka's JRip reads them as ARFF in a separate process and reports its own learning
+time, without the start of Java and reading. wittgenstein is for two classes (it learns the rarer) and gets a data
+frame. imodels requires numbers: categories are one 0/1 column per level; missing categories have none.
 """
 
 import functools
@@ -32,7 +32,7 @@ TREE, PRUNED, SIMPLIFIED = "our tree", "our pruned tree", "our simplified rules"
 
 @dataclass(frozen=True)
 class Outcome:
-    """Accuracy on the test rows, rules, conditions, and seconds of learning."""
+    """Accuracy on the test rows, numbers of rules and conditions, and seconds of learning."""
 
     accuracy: float
     n_rules: int
@@ -41,17 +41,17 @@ class Outcome:
 
 
 def timed(call):
-    """What it gives, and seconds."""
+    """Return the result of a call, and its seconds."""
     start = time.perf_counter()
     result = call()
     return result, time.perf_counter() - start
 
 
-# ---- ours -------------------------------------------------------------------------------------------------------
+# ---- kernelrules --------------------------------------------------------------------------------------------------
 
 
 def ours(train, test, **options):
-    """rules.induce, with limits of one column counted one by one, as the others do."""
+    """Run rules.induce; bounds of one column count separately, as in the others."""
     rules = require("rules", "induce")
     found, seconds = timed(lambda: rules.induce(train.X, train.y, rng=0, **options))
     hit = rules.predict(found, test.X) == test.y
@@ -59,7 +59,7 @@ def ours(train, test, **options):
 
 
 def n_tests(found):
-    """Conditions of a list; 2 < x <= 4 counts as two."""
+    """Return the number of conditions of a list; 2 < x <= 4 counts as two."""
     return sum(
         1 if condition.categories is not None else math.isfinite(condition.low) + math.isfinite(condition.high)
         for rule in found
@@ -68,13 +68,13 @@ def n_tests(found):
 
 
 def our_tree(train, test):
-    """tree.grow to the end; rules are its leaves."""
+    """Run tree.grow without limits; rules are its leaves."""
     grow = require("tree", "grow").grow
     return of_tree(test, *timed(lambda: grow(train.X, train.y)))
 
 
 def our_pruned_tree(train, test):
-    """prune.cross_validate with ten folds and the one-standard-error rule; None in a version without it."""
+    """Run prune.cross_validate with ten folds and the one-standard-error rule; None in a version without it."""
     try:
         prune = require("prune", "cross_validate")
     except NotImplementedError:
@@ -83,16 +83,16 @@ def our_pruned_tree(train, test):
 
 
 def of_tree(test, grown, seconds):
-    """The outcome of a tree; conditions are the splits on the ways to its leaves."""
+    """Return the outcome of a tree; conditions are the splits on the paths to its leaves."""
     hit = require("tree", "predict").predict(grown, test.X) == test.y
     depth = np.zeros(grown.n_nodes, dtype=int)
-    for node in np.flatnonzero(grown.left >= 0):  # parents come before their children
+    for node in np.flatnonzero(grown.left >= 0):  # parents precede their children
         depth[[grown.left[node], grown.right[node]]] = depth[node] + 1
     return Outcome(float(hit.mean()), grown.n_leaves, int(depth[grown.left < 0].sum()), seconds)
 
 
 def our_simplified_rules(train, test):
-    """The rules of a tree, simplified by a pessimistic estimate."""
+    """Simplify the rules of a tree by a pessimistic estimate."""
     rules, grow = require("rules", "extract", "simplify"), require("tree", "grow").grow
 
     def learn():
@@ -104,7 +104,7 @@ def our_simplified_rules(train, test):
 
 
 def our_additive_rules(train, test, **options):
-    """rules.additive with its defaults: five folds, the one-standard-error rule."""
+    """Run rules.additive with its defaults: five folds, the one-standard-error rule."""
     rules = require("rules", "additive")
     found, seconds = timed(lambda: rules.additive(train.X, train.y, rng=0, **options))
     hit = rules.predict(found, test.X) == test.y
@@ -118,17 +118,17 @@ def our_additive_rules(train, test, **options):
 
 @functools.cache
 def has_weka():
-    """Whether Java and Weka are there."""
+    """Return whether Java and Weka are installed."""
     return WEKA.exists() and shutil.which("java") is not None
 
 
 def quoted(text):
-    """As ARFF wants it."""
+    """Return a value in ARFF syntax."""
     return "'" + str(text).replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def write_arff(data, path, classes):
-    """The rows as ARFF, the class last."""
+    """Return the rows as ARFF, with the class last."""
     lines = ["@relation data"]
     cells = []
     for column in data.X.columns:
@@ -149,17 +149,17 @@ def write_arff(data, path, classes):
 
 
 def jrip(train, test, seed=1):
-    """Weka's JRip with its defaults."""
+    """Run Weka's JRip with its defaults."""
     return read_jrip(weka(train, test, "weka.classifiers.rules.JRip", "-S", str(seed))) if has_weka() else None
 
 
 def j48(train, test):
-    """Weka's J48, a C4.5 tree, pruned by its defaults."""
+    """Run Weka's J48, a C4.5 tree, pruned by its defaults."""
     return read_j48(weka(train, test, "weka.classifiers.trees.J48")) if has_weka() else None
 
 
 def weka(train, test, *classifier):
-    """What a classifier of Weka prints."""
+    """Return the output of a Weka classifier."""
     with tempfile.TemporaryDirectory() as folder:
         classes = sorted(set(train.y) | set(test.y))
         files = [Path(folder, name) for name in ("train.arff", "test.arff")]
@@ -175,7 +175,7 @@ def weka(train, test, *classifier):
 
 
 def read_jrip(text):
-    """What JRip prints, as an outcome."""
+    """Parse the output of JRip."""
     rules = [line for line in text.splitlines() if "=> class to learn=" in line]
     asked = [line.split("=> class to learn=")[0].strip() for line in rules]
     conditions = sum(text.count(") and (") + 1 for text in asked if text)
@@ -184,14 +184,14 @@ def read_jrip(text):
 
 
 def read_j48(text):
-    """What J48 prints, as an outcome: leaves, and the tests on the ways to them."""
+    """Parse the output of J48: leaves, and the tests on the paths to them."""
     leaves = re.findall(r"^((?:\|   )*)\S.*: \S+ \([\d./]+\)$", text.split("Number of Leaves")[0], flags=re.M)
     accuracy, seconds = accuracy_and_seconds(text)
     return Outcome(accuracy, max(len(leaves), 1), sum(len(bars) // 4 + 1 for bars in leaves), seconds)
 
 
 def accuracy_and_seconds(text):
-    """On the test rows, and of learning, from what Weka prints."""
+    """Return the accuracy on the test rows and the learning time from Weka's output."""
     seconds = re.search(r"Time taken to build model: ([\d.]+)", text)
     tested = re.search(r"=== Error on test data ===.*?Correctly Classified Instances\s+\S+\s+([\d.]+)\s*%", text, re.S)
     return float(tested[1]) / 100, float(seconds[1])
@@ -201,7 +201,7 @@ def accuracy_and_seconds(text):
 
 
 def wittgenstein(train, test):
-    """RIPPER of wittgenstein, of the rarer class."""
+    """Run wittgenstein's RIPPER for the rarer class."""
     try:
         import wittgenstein as peer
     except ModuleNotFoundError:
@@ -219,7 +219,7 @@ def wittgenstein(train, test):
 
 
 def as_objects(X):
-    """Missing categories as a level of their own: wittgenstein knows no others."""
+    """Return missing categories as a separate level, as wittgenstein requires."""
     frame = X.copy()
     for column in frame.columns:
         if str(frame[column].dtype) == "category":
@@ -231,7 +231,7 @@ def as_objects(X):
 
 
 def as_numbers(train, test):
-    """Both as numbers: a column for every level, 1 where a row has it; missing numbers are the mean."""
+    """Return both as numbers: one 0/1 column per level; missing numbers are replaced by the mean."""
     import pandas
 
     mean = {c: train.X[c].mean() for c in train.X.columns if str(train.X[c].dtype) != "category"}
@@ -239,12 +239,12 @@ def as_numbers(train, test):
 
 
 def imodels(name, train, test, **options):
-    """A learner of imodels, for two classes."""
+    """Run a learner of imodels for two classes."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
             import imodels as peer
-        except ModuleNotFoundError:  # itself, or something that it needs
+        except ModuleNotFoundError:  # imodels itself or a dependency
             return None
         labels = np.unique(train.y)
         X, Z = as_numbers(train, test)
@@ -255,7 +255,7 @@ def imodels(name, train, test, **options):
 
 
 def size_of(learner):
-    """Rules and conditions: leaves of trees and the tests on their ways, or stumps."""
+    """Return the numbers of rules and conditions: leaves of trees and the tests on their paths, or stumps."""
     trees = getattr(learner, "trees_", None)
     if trees is not None:
         depths = [depth for tree in trees for depth in leaf_depths(tree)]
@@ -269,7 +269,7 @@ def size_of(learner):
 
 
 def leaf_depths(node, depth=0):
-    """Of a tree of FIGS."""
+    """Return the numbers for a tree of FIGS."""
     if node.left is None:
         return [depth]
     return leaf_depths(node.left, depth + 1) + leaf_depths(node.right, depth + 1)

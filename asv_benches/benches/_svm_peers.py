@@ -1,4 +1,4 @@
-"""SVM problems, who trains them, and the objective that each reaches, for peers_svm.py."""
+"""SVM problems, their contenders, and the objective that each reaches, for peers_svm.py."""
 
 import importlib
 from collections.abc import Callable
@@ -19,7 +19,7 @@ BLOCK = 1000
 
 @dataclass(frozen=True)
 class Problem:
-    """What to train: how to get X and y, the goal as a share of scikit-learn's time, the machine and its kernel."""
+    """A training problem: its data, the goal as a share of scikit-learn's time, the machine and its kernel."""
 
     case: str
     load: Callable
@@ -30,7 +30,7 @@ class Problem:
 
 
 def our_fit(problem, X, y, cache_mb=None):
-    """A function without arguments that trains our machine."""
+    """Return a function without arguments that trains the machine of kernelrules."""
     svm = require("svm", "svc", "svr")
     return partial(
         svm.svr if problem.kind == "svr" else svm.svc,
@@ -45,7 +45,7 @@ def our_fit(problem, X, y, cache_mb=None):
 
 
 def their_fit(module, problem, X, y, cache_mb=None):
-    """A function without arguments that trains a new estimator of scikit-learn's kind."""
+    """Return a function without arguments that trains a new scikit-learn estimator."""
     make = partial(
         getattr(module, ESTIMATORS[problem.kind]),
         kernel="linear" if problem.gamma is None else "rbf",
@@ -58,7 +58,7 @@ def their_fit(module, problem, X, y, cache_mb=None):
 
 
 def contenders(problem, X, y, cache_mb=None):
-    """Everybody's function that trains, by name."""
+    """Return the training functions of all contenders, by name."""
     calls = {
         OURS: our_fit(problem, X, y, cache_mb),
         SKLEARN: their_fit(importlib.import_module("sklearn.svm"), problem, X, y, cache_mb),
@@ -70,7 +70,7 @@ def contenders(problem, X, y, cache_mb=None):
 
 
 def machines(fitted):
-    """The training rows that are support vectors, and their coefficients: a machine a row, pairs as (0,1), (0,2)..."""
+    """Return the support rows and their coefficients, one row per machine, with pairs (0,1), (0,2)..."""
     if hasattr(fitted, "support"):
         return fitted.support, fitted.dual_coef
     packed = fitted.dual_coef_
@@ -90,7 +90,7 @@ def machines(fitted):
 
 
 def kernel_values(X, Z, gamma):
-    """By numpy and scipy alone, in float64: no contender's own code judges it."""
+    """Compute kernel values by numpy and scipy alone, in float64, independently of the contenders."""
     products = X @ Z.T
     products = products.toarray() if sparse.issparse(products) else products
     if gamma is None:
@@ -103,7 +103,7 @@ def kernel_values(X, Z, gamma):
 
 
 def objectives(problem, X, y, fitted):
-    """The dual objective of each machine, to be minimised, in float64."""
+    """Return the dual objective of each machine, to be minimised, in float64."""
     support, coefficients = machines(fitted)
     vectors = X[support]
     squares = np.zeros(len(coefficients))
@@ -120,7 +120,7 @@ def objectives(problem, X, y, fitted):
 
 
 def complaints(problem, n, name, fitted):
-    """What makes this contender's figures worthless or something else than they seem, in words."""
+    """Return remarks on results that make a contender's figures invalid or misleading."""
     found = fell_back(name, fitted)
     _, coefficients = machines(fitted)
     sizes = np.abs(coefficients).sum(axis=1)

@@ -1,4 +1,4 @@
-"""Trees to grow, who grows them, and whether two of them are equally good, for peers_tree.py."""
+"""Trees to grow, their contenders, and whether two trees are equally good, for peers_tree.py."""
 
 import importlib.util
 from collections.abc import Callable
@@ -14,15 +14,15 @@ from ._peers import INTELEX, OURS, SKLEARN, intelex
 LIGHTGBM, XGBOOST, XGBOOST_HIST = "LightGBM", "XGBoost exact", "XGBoost hist"
 REGRESSION = ("squared_error", "absolute_error")
 TREE_THREADS = 1
-EQUAL = 1e-9  # of losses, relative to that of the root
-MOST_LEAVES = 131072  # of LightGBM
-POOL_MB = 500  # for its histograms: without a limit it takes 8 GB, and four times as long, for 100k×20 to purity
-DEEP = 1000  # XGBoost exact wants a limit
+EQUAL = 1e-9  # tolerance of losses, relative to that of the root
+MOST_LEAVES = 131072  # LightGBM's limit
+POOL_MB = 500  # for LightGBM's histograms: unlimited, 100k×20 to purity takes 8 GB and four times as long
+DEEP = 1000  # XGBoost exact requires a limit
 
 
 @dataclass(frozen=True)
 class Case:
-    """What to grow: how to get X and y, the goal in times faster than scikit-learn, the limits; who cannot do it."""
+    """A tree to grow: its data, the goal as a speedup over scikit-learn, the limits, and excluded contenders."""
 
     case: str
     load: Callable
@@ -34,7 +34,7 @@ class Case:
 
 
 def our_growth(case, X, y, n_threads=TREE_THREADS):
-    """A function without arguments that grows our tree."""
+    """Return a function without arguments that grows the tree of kernelrules."""
     return partial(
         require("tree", "grow").grow,
         X,
@@ -48,21 +48,21 @@ def our_growth(case, X, y, n_threads=TREE_THREADS):
 
 
 def sklearn_growth(case, X, y):
-    """The same of scikit-learn."""
+    """Return a function without arguments that grows the tree of scikit-learn."""
     from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
     return estimator_growth(DecisionTreeClassifier, DecisionTreeRegressor, case, X, y)
 
 
 def intelex_growth(case, X, y):
-    """A forest of one tree from all rows and columns, for it has no trees; 256 bins."""
+    """Return a function that fits a forest of one tree on all rows and columns, with 256 bins; intelex has no trees."""
     forests = intelex("ensemble", TREE_THREADS)
     one = {"n_estimators": 1, "bootstrap": False, "max_features": None, "n_jobs": TREE_THREADS}
     return estimator_growth(forests.RandomForestClassifier, forests.RandomForestRegressor, case, X, y, **one)
 
 
 def estimator_growth(classifier, regressor, case, X, y, **more):
-    """A function without arguments that fits a new estimator of one of the two classes."""
+    """Return a function without arguments that fits a new estimator of one of the two classes."""
     make = partial(
         regressor if case.criterion in REGRESSION else classifier,
         criterion=case.criterion,
@@ -75,7 +75,7 @@ def estimator_growth(classifier, regressor, case, X, y, **more):
 
 
 def lightgbm_growth(case, X, y):
-    """One tree for the squared error, data construction included; of labels 0 and 1 that is half the Gini index."""
+    """Return a function that builds the data and grows one LightGBM tree; for labels 0 and 1 it is a Gini tree."""
     import lightgbm
 
     target = numbers(case, y)
@@ -95,7 +95,7 @@ def lightgbm_growth(case, X, y):
 
 
 def xgboost_growth(method, case, X, y):
-    """The same of XGBoost, by its method "exact" or "hist"."""
+    """Return the same function for XGBoost, by its method "exact" or "hist"."""
     import xgboost
 
     target = numbers(case, y)
@@ -116,11 +116,11 @@ def xgboost_growth(method, case, X, y):
 
 
 def numbers(case, y):
-    """Targets as they are, two classes as 0 and 1."""
+    """Return targets unchanged, and two classes as 0 and 1."""
     return y if case.criterion in REGRESSION else np.unique(y, return_inverse=True)[1]
 
 
-# With the module that each needs.
+# The contenders with the modules that they need.
 RIVALS = {
     LIGHTGBM: ("lightgbm", lightgbm_growth),
     XGBOOST: ("xgboost", partial(xgboost_growth, "exact")),
@@ -130,23 +130,23 @@ RIVALS = {
 
 
 def installed(name):
-    """Whether this rival is there."""
+    """Return whether a contender is installed."""
     return importlib.util.find_spec(RIVALS[name][0]) is not None
 
 
 def growths(case):
-    """Everybody who grows this tree, by name: functions of the case, X and y that give one without arguments."""
+    """Return the contenders of a tree by name: functions of the case, X and y that return one without arguments."""
     rivals = {name: grow for name, (_, grow) in RIVALS.items() if name not in case.without and installed(name)}
     return {OURS: our_growth, SKLEARN: sklearn_growth, **rivals}
 
 
 def contenders(case, X, y):
-    """Everybody's function that grows the tree, by name."""
+    """Return the growing functions of all contenders, by name."""
     return {name: growth(case, X, y) for name, growth in growths(case).items()}
 
 
 def prediction(name, fitted, X):
-    """A function without arguments that predicts; scores are enough from those who boost."""
+    """Return a function without arguments that predicts; boosting libraries return scores."""
     if name == OURS:
         return partial(require("tree", "predict").predict, fitted, X)
     if name in (XGBOOST, XGBOOST_HIST):
@@ -155,7 +155,7 @@ def prediction(name, fitted, X):
 
 
 def loss(criterion, y, leaves):
-    """The mean impurity of the leaves, weighted by their rows, from the number of every row's leaf."""
+    """Return the mean impurity of the leaves, weighted by rows, from the leaf of every row."""
     _, leaf, sizes = np.unique(leaves, return_inverse=True, return_counts=True)
     if criterion == "absolute_error":
         middle = np.cumsum(sizes) - sizes + (sizes - 1) // 2
@@ -170,13 +170,13 @@ def loss(criterion, y, leaves):
 
 
 def loss_of(criterion, X, y, fitted):
-    """The loss of one of our trees or one of scikit-learn's."""
+    """Return the loss of a tree of kernelrules or scikit-learn."""
     leaves = fitted.apply(X) if hasattr(fitted, "apply") else require("tree", "apply").apply(fitted, X)
     return loss(criterion, y, leaves)
 
 
 def part_at_ties(ours, theirs):
-    """Whether one of our trees and one of scikit-learn's are the same but below splits that are equally good.
+    """Return whether a tree of kernelrules equals one of scikit-learn except below splits of equal gain.
 
     Two nodes of the same rows must both be leaves, or have splits with the same loss. If these are on the same column
     and have as many rows to the left, the children have the same rows again.
@@ -198,7 +198,7 @@ def part_at_ties(ours, theirs):
 
 
 def nodes(fitted):
-    """Column, children, rows and loss of every node, as lists."""
+    """Return the column, children, rows and loss of every node, as lists."""
     if hasattr(fitted, "tree_"):
         tree = fitted.tree_
         arrays = tree.feature, tree.children_left, tree.children_right, tree.n_node_samples, tree.impurity

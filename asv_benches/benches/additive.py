@@ -1,7 +1,7 @@
-"""Sums of rules: time, peak memory, and what was learned: terms, objective, gap, errors on the rows learned from.
+"""Sums of rules: time, peak memory, and the learned model: terms, objective, gap, training errors.
 
-The data come from seeds and from the package; peers_additive.py has the real ones of the shared folder. The track_
-benchmarks have no noise: a change in one is another model.
+The data come from seeds and from the package; peers_additive.py uses the real data of the shared folder. The track_
+benchmarks are deterministic: a change means another model.
 """
 
 from functools import partial

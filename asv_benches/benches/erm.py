@@ -1,7 +1,7 @@
-"""Regularised risk and bounds: time, peak memory, and what the solver did: Newton steps and the gap that is left.
+"""Regularised risk and bounds: time, peak memory, Newton steps, and the remaining gap.
 
-The sizes are such that a fit takes some tenths of a second; peers_erm.py has the large ones. The track_ benchmarks have
-no noise on one machine: more steps is a slower solver whatever the clock says.
+A fit takes some tenths of a second; peers_erm.py has larger sizes. The track_ benchmarks are deterministic on one
+machine: more steps mean a slower solver, whatever the clock shows.
 """
 
 from functools import partial
@@ -16,6 +16,7 @@ FITS = {
     "squared RBF 1500x50": (partial(clusters, 1500, 50), 1 / 50, 1e-4, {"loss": "squared"}),
     "squared hinge RBF 1500x50": (partial(clusters, 1500, 50), 1 / 50, 1e-4, {"loss": "squared_hinge"}),
     "exponential RBF 1500x50": (partial(clusters, 1500, 50), 1 / 50, 1e-4, {"loss": "exponential"}),
+    "hinge RBF 1500x50": (partial(clusters, 1500, 50), 1 / 50, 1e-4, {"loss": "hinge"}),
     "logistic RBF spam 1500": (partial(spam, 1500), 1 / 57, 1e-4, {"intercept": True}),
     "ten classes RBF 800x50": (partial(clusters, 800, 50, 10), 1 / 50, 1e-4, {}),
     "logistic linear 20000x100": (partial(clusters, 20000, 100), None, 1e-4, {"intercept": True}),
@@ -25,7 +26,7 @@ FITS = {
 
 
 def fit_of(name):
-    """A function without arguments that fits, after a small fit has started what starts late."""
+    """Return a function without arguments that fits, after a small warm-up fit."""
     load, gamma, lam, options = FITS[name]
     kernel, fit = rbf_or_linear(gamma), require("erm", "fit").fit
     X, y = load()

@@ -1,7 +1,7 @@
-"""What an estimator costs beyond its function: scikit-learn's look at the data, and the reading of parameters.
+"""Overhead of estimators over their functions: scikit-learn's validation of data and parameters.
 
-Only where scikit-learn is installed; otherwise all is skipped. `track_` benchmarks take turns between estimator and
-function in one process, and compare the shortest times.
+Everything is skipped if scikit-learn is not installed. `track_` benchmarks alternate between estimator and function
+in one process, and compare the shortest times.
 """
 
 from functools import partial
@@ -14,7 +14,7 @@ TURNS = 7
 
 
 def cases():
-    """For each name the estimator, the function of the same fit, that of the same prediction, and the data."""
+    """Return for each name the estimator, the functions of the same fit and prediction, and the data."""
     try:
         import sklearn.base  # noqa: F401
     except ImportError as error:
@@ -80,7 +80,7 @@ class Overhead(Repeats):
 
 
 def ratio(whole, bare):
-    """The shortest time of one over that of the other, taken in turns."""
+    """Return the ratio of the shortest times of two functions, measured alternately."""
     seconds = {whole: [], bare: []}
     for _ in range(TURNS):
         for call, times in seconds.items():

@@ -1,9 +1,9 @@
-"""Many fits by an executor: what tasks and handing over data cost, and what workers give.
+"""Many fits with an executor: the cost of tasks and of data transfer, and the speedup by workers.
 
     python -m asv_benches.benches.executor > docs/guide/outgrowing_table.inc
 
-prints, for each thing that is many fits, the time without an executor on one thread, and the ratio to it by others with
-two workers of one thread each: interleaved, the best of several. A ratio of 0.5 is what two workers can give.
+prints, for each function with many fits, the time without an executor on one thread, and the ratio to it with two
+workers of one thread each: interleaved, the best of several. A ratio of 0.5 is the ideal for two workers.
 """
 
 import argparse
@@ -18,7 +18,7 @@ import numpy as np
 
 from ._common import Repeats, normal, require
 
-# What is fitted, how many rows, and what the tasks are.
+# Name of the fit, number of rows, and description of the tasks.
 FITS = {
     "pairs": ("svm.svc, ten classes, 4000 × 20", "45 machines"),
     "ovr": ("svm.svc, one against the rest, 3000 × 20", "10 machines"),
@@ -30,13 +30,13 @@ FITS = {
 
 
 def classes(n, n_classes, p=20):
-    """Normal clouds, each moved along an axis of its own."""
+    """Return normal clouds, each shifted along its own axis."""
     y = np.arange(n) % n_classes
     return normal((n, p)) + 1.5 * np.eye(p)[y], y
 
 
 def fit_of(name):
-    """A function of an executor."""
+    """Return a fit as a function of an executor."""
     kernels = require("kernels", "RBF")
     if name == "pairs":
         X, y = classes(4000, 10)
@@ -61,13 +61,13 @@ def fit_of(name):
 
 
 class Threads(Repeats):
-    """By two threads of this process."""
+    """Fits with two threads of this process."""
 
     params = (["ovr", "grid", "folds"],)
     param_names = ("fit",)
 
     def setup(self, fit):
-        require("sharing", "Scattered")
+        require("shared_data", "Scattered")
         self.pool, self.fit = ThreadPoolExecutor(2), fit_of(fit)
 
     def teardown(self, fit):
@@ -78,10 +78,10 @@ class Threads(Repeats):
 
 
 class Overhead(Repeats):
-    """A task that does nothing, and 80 MB handed over, by a process."""
+    """An empty task, and the transfer of 80 MB, with a process."""
 
     def setup(self):
-        self.parallel, self.sharing = require("parallel", "run"), require("sharing", "Scattered")
+        self.parallel, self.sharing = require("parallel", "run"), require("shared_data", "Scattered")
         self.pool = ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn"))
         self.data = np.ones((1_000_000, 10))
         self.parallel.run(len, [((),)], self.pool)
@@ -93,7 +93,7 @@ class Overhead(Repeats):
         self.parallel.run(len, [((),)] * 100, self.pool)
 
     def time_scatter_80_mb_for_ten_tasks(self):
-        with self.sharing.Scattered(self.pool) as scatter:
+        with self.shared_data.Scattered(self.pool) as scatter:
             self.parallel.run(len, [(scatter(self.data),)] * 10, self.pool)
 
 
@@ -101,7 +101,7 @@ class Overhead(Repeats):
 
 
 def executors():
-    """Names, and functions that give an executor of two workers and a way to end it."""
+    """Return names and functions that return an executor of two workers and a function to end it."""
 
     def pool(kind):
         made = kind()
@@ -131,14 +131,14 @@ def executors():
 
 
 def seconds(fit, executor):
-    """Of a fit, on one thread a task."""
+    """Return the seconds of a fit with one thread per task."""
     started = time.perf_counter()
     fit(executor=executor, n_threads=1)
     return time.perf_counter() - started
 
 
 def measured(names, rounds):
-    """For every fit the best times alone and by each executor."""
+    """Yield for every fit the best times without an executor and with each executor."""
     opened, closers = {}, []
     for name, start in executors().items():
         try:
@@ -152,7 +152,7 @@ def measured(names, rounds):
             fit = fit_of(name)
             best = dict.fromkeys([None, *opened], np.inf)
             for executor in opened.values():
-                seconds(fit, executor)  # workers start, and import
+                seconds(fit, executor)  # starts workers and imports
             for _ in range(rounds):
                 for kind in best:
                     best[kind] = min(best[kind], seconds(fit, opened.get(kind)))
@@ -165,7 +165,7 @@ def measured(names, rounds):
 
 
 def table(found):
-    """Seconds alone and ratios, as reST."""
+    """Return seconds without an executor and ratios, as a reST table."""
     kinds = [kind for kind in next(iter(found.values())) if kind is not None]
     lines = [".. list-table::", "   :header-rows: 1", ""]
     for row in (
@@ -185,7 +185,7 @@ def main():
     parser.add_argument("--only", nargs="*", default=list(FITS), choices=list(FITS))
     parser.add_argument("--rounds", type=int, default=3)
     given = parser.parse_args()
-    load = f"Load before: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores."  # of others, not of what is measured
+    load = f"Load before: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores."  # of other processes
     print(f"{table(measured(given.only, given.rounds))}\n\n{load}")
 
 

@@ -1,8 +1,8 @@
-"""Gram matrices: time, peak memory and exactness, of dense and CSR data.
+"""Gram matrices: time, peak memory and accuracy, for dense and CSR data.
 
-`time_gram` writes into the same `out` again and again: the computation alone. `time_gram_fresh` allocates its result,
-as most callers do, and so pays for the first touch of its pages too. The track_ benchmarks have no noise: a change in
-one is a change in the numbers that users get, so that speed bought with digits shows.
+`time_gram` reuses the same `out` and measures the computation alone. `time_gram_fresh` allocates its result, as most
+callers do, and includes the first access to its pages. The track_ benchmarks are deterministic: a change means other
+results, so a loss of accuracy is visible.
 """
 
 import numpy as np
@@ -14,7 +14,7 @@ KERNELS = ["Linear", "Polynomial", "RBF", "Laplacian"]
 
 
 class OfShape(Repeats):
-    """Data of one of the shapes, and the kernel to use on them."""
+    """Data of one of the shapes, and a kernel."""
 
     params = (list(SHAPES), DTYPES, ["Linear", "RBF"])
     param_names = ("shape", "dtype", "kernel")
@@ -57,7 +57,7 @@ class Cross(OfShape):
 
 
 class OneRow(Repeats):
-    """What a call costs beside its arithmetic, and the row-by-row use that a solver or a prediction makes."""
+    """The overhead of a call, and row-by-row use as in a solver or a prediction."""
 
     params = (["1x1", "1x5000"],)
     param_names = ("result",)
@@ -75,7 +75,7 @@ class OneRow(Repeats):
 
 
 class Csr(Repeats):
-    """A dense × sparse product has 500 dense rows: 5000 of the text's width would be 800 MB."""
+    """CSR data. A dense × sparse product has 500 dense rows, because 5000 of the text's width would take 800 MB."""
 
     params = (list(SPARSE), ["sparse", "sparse x sparse", "dense x sparse"], ["Linear", "RBF", "Laplacian"])
     param_names = ("data", "operands", "kernel")
@@ -96,7 +96,7 @@ class Csr(Repeats):
 
 
 class RbfError:
-    """Against exp(-γ |x-z|²) from the differences themselves in long double: the largest relative error."""
+    """Largest relative error against exp(-γ |x-z|²) computed from differences in long double."""
 
     params = ([0.0, 1e6], DTYPES, ["dense", "CSR"])
     param_names = ("offset", "dtype", "data")
@@ -117,7 +117,7 @@ class RbfError:
 
 
 class Exactness:
-    """Asymmetry and what threads change are 0; the diagonal's error is 0 for RBF and Laplacian, rounding for others."""
+    """Asymmetry and differences between threads, which are 0; the diagonal's error, 0 for RBF and Laplacian."""
 
     params = (DTYPES, KERNELS)
     param_names = ("dtype", "kernel")

@@ -1,4 +1,4 @@
-"""Graphs of neighbours and fits on them: time, peak memory, steps and gaps."""
+"""Graphs of neighbours and fits on them: time, peak memory, iterations and gaps."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ LABELS = 50
 
 
 def moons(n, seed=0):
-    """Two noisy half circles, and the class of each point."""
+    """Return two noisy half circles and the class of each point."""
     rng = np.random.default_rng(seed)
     angle, y = rng.uniform(0, np.pi, n), np.arange(n) % 2
     X = np.c_[np.cos(angle), np.sin(angle)]
@@ -19,7 +19,7 @@ def moons(n, seed=0):
 
 
 def points(n, p):
-    """Moons in the plane, normal numbers in more dimensions."""
+    """Return moons in the plane, or normal numbers in more dimensions."""
     return moons(n)[0] if p == 2 else normal((n, p))
 
 

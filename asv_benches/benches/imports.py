@@ -1,6 +1,6 @@
-"""What `import kernelrules` costs, in a fresh interpreter, and how much was installed.
+"""The cost of `import kernelrules` in a fresh interpreter, and the size of the installation.
 
-The package itself should be next to nothing beside numpy and scipy, and pull in nothing that only some users need.
+The package itself should cost little compared with numpy and scipy, and import nothing that only some users need.
 """
 
 import subprocess
@@ -21,7 +21,7 @@ class Imports:
 
 
 def modules_after(statements):
-    """The names of the modules that a fresh interpreter holds after these statements."""
+    """Return the names of the modules in a fresh interpreter after these statements."""
     code = f"{statements}\nimport sys\nprint(*sys.modules, sep='\\n')"
     return set(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split())
 

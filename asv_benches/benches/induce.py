@@ -1,7 +1,7 @@
-"""Induction of rules: time, peak memory, and what was learned: conditions, and errors on the rows learned from.
+"""Rule induction: time, peak memory, and the learned list: conditions and training errors.
 
-The data come from seeds and from the package; peers_rules.py has the real ones of the shared folder. The track_
-benchmarks have no noise: a change in one is another list.
+The data come from seeds and from the package; peers_rules.py uses the real data of the shared folder. The track_
+benchmarks are deterministic: a change means another list.
 """
 
 from functools import partial
@@ -14,7 +14,7 @@ from ._tree_data import continuous, spam, tied
 
 
 def words(n=3000, p=5000, seed=0):
-    """A bag of words: two classes, told by three words and their absence."""
+    """Return bags of words of two classes that three words and their absence determine."""
     rng = np.random.default_rng(seed)
     X = sparse.random_array((n, p), density=0.01, format="csr", rng=rng)
     X.data[:] = 1 + rng.poisson(0.5, size=X.nnz)

@@ -1,6 +1,6 @@
-"""Feature maps: the time to make one and to map data with it, and how near its inner products are to the kernel.
+"""Feature maps: the time to construct and to apply them, and the error of their inner products.
 
-The errors come from fixed seeds and have no noise.
+The errors come from fixed seeds and are deterministic.
 """
 
 import numpy as np
@@ -12,7 +12,7 @@ MAPS = ["monomials", "nystroem RBF", "nystroem Laplacian", "fourier RBF"]
 
 
 def map_maker(name, X):
-    """A function without arguments that makes the map of that name for data like X."""
+    """Return a function without arguments that constructs the named map for data like X."""
     kernels = require("kernels", "feature_map", "nystroem", "random_fourier")
     p = X.shape[1]
     if name == "monomials":

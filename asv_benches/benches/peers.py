@@ -1,20 +1,19 @@
-"""Other libraries side by side with this one, in one process: tables of ratios, the goals, and whether they are met.
+"""Compare this library with others in one process: tables of ratios, goals and verdicts.
 
     python -m asv_benches.benches.peers [--only WORD ...] [--rounds N] [--format markdown|rst] [--memory]
 
---only takes names of groups (gram, ridge, svm, erm, graph, tree, prune, rules, additive), and parts of cases' names: a
-case is measured if its group is named, or no group is, and if it has one of the parts in its name, or none is given.
-`--only svm spam MNIST` is an example.
+--only takes names of groups (gram, ridge, svm, erm, graph, tree, prune, rules, additive, busy) and parts of case
+names. A case is measured if its group is named, or no group is, and if its name contains one of the parts, or none is
+given. `--only svm spam MNIST` is an example.
 
-How it measures. All contenders of a row run in turn, round after round, on two threads, for trees on one; the best of
-its rounds counts. OpenBLAS's and OpenMP's threads keep spinning for some tens of milliseconds after a call and would
-take the second core from whoever is next, so 0.1 s of sleep come before every timed call. Results are freed outside the
-timed part, and are compared with ours. The files peers_*.py, one a group, say who the peers are and what they are asked
-to do.
+Method. All contenders of a row run alternately, round after round, on two threads, for trees on one; the best round
+of each counts. Threads of OpenBLAS and OpenMP keep spinning for some tens of milliseconds after a call and would
+occupy the second core, so 0.1 s of sleep precede every timed call. Results are freed outside the timed part, and are
+compared with those of kernelrules. The files peers_*.py, one per group, describe the contenders and their tasks.
 
-When not to believe it. Only ratios inside a row mean something on another machine. "unsettled" names contenders whose
-two best rounds differ by more than a fifth: something else was running. Steady load does not show there, and is
-unkind to whoever uses both cores: the second line has the load before the start, which should be near 0.
+Reliability. On other machines only ratios within a row are meaningful. "unsettled" lists contenders whose two best
+rounds differ by more than a fifth: something else was running. Steady load does not show there, and penalises
+contenders that use both cores: the second line has the load before the start, which should be near 0.
 
 --memory measures peak memory instead, each call in a fresh process.
 """
@@ -23,6 +22,7 @@ import argparse
 
 from . import (
     peers_additive,
+    peers_busy,
     peers_erm,
     peers_gram,
     peers_graph,
@@ -44,11 +44,12 @@ GROUPS = {
     "prune": peers_prune,
     "rules": peers_rules,
     "additive": peers_additive,
+    "busy": peers_busy,
 }
 
 
 def main():
-    """Measure and print, a table as soon as it is done."""
+    """Measure, and print each table as soon as it is complete."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
         "--only", nargs="+", default=[], metavar="WORD", help=f"groups ({', '.join(GROUPS)}) and parts of cases' names"
@@ -89,7 +90,7 @@ def main():
 
 
 def positive(given):
-    """A whole number of at least 1, for argparse."""
+    """Return an integer of at least 1, for argparse."""
     number = int(given)
     if number < 1:
         raise argparse.ArgumentTypeError(f"{given} is not at least 1")

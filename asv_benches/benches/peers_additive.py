@@ -1,9 +1,9 @@
-"""Sums of rules side by side: part of peers.py, which says how it measures.
+"""Sums of rules against RuleFit of imodels: part of peers.py, which describes the method.
 
-rules.additive with its defaults against RuleFit of imodels with its defaults, on the ten folds of six tables that the
-other rule learners are compared on: accuracy / rules / conditions in the mean of the folds, median seconds of a fit, in
-turn. Categories are one column a level for RuleFit, which reads numbers only; making these is not counted. Both choose
-their penalty by cross-validation; ours finds rules anew in every fold.
+Both run with their defaults, on the ten folds of the six tables on which the other rule learners are compared. The
+table shows accuracy / rules / conditions, averaged over the folds, and the median seconds of a fit, measured
+alternately. RuleFit reads only numbers, so categories are one column per level; this conversion is not timed. Both
+choose their penalty by cross-validation; kernelrules learns rules anew in every fold.
 """
 
 import functools
@@ -15,23 +15,23 @@ from ._peers import Table, announce, skipped, verdict
 from ._rules_peers import imodels, our_additive_rules
 from .peers_rules import cell
 
-ROUNDS = 10  # folds that are learned
+ROUNDS = 10  # folds
 FASTER = 20.0
-LESS_ACCURATE = 0.002  # what may be noise, in the mean of the tables
+LESS_ACCURATE = 0.002  # noise in the mean of the tables
 HEADER = ("data", "ours", "RuleFit", "ours, s", "RuleFit, s", "× faster", "goal", "verdict")
 
 rulefit = functools.partial(imodels, "RuleFitClassifier", random_state=0)
 
 
 def tables(options, wanted):
-    """One table."""
+    """Return the table."""
     if options.memory:
         return []
     return [Table("Sums of rules, ten folds", HEADER, lambda: rows(options.rounds or ROUNDS, wanted))]
 
 
 def rows(rounds, wanted):
-    """A line for each table, and their mean."""
+    """Yield a line per table, and their mean."""
     means = []
     for case in data.FILES:
         if not wanted(case):

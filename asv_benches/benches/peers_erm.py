@@ -1,14 +1,14 @@
-"""Regularised risk against scikit-learn: part of peers.py, which says how it measures.
+"""Regularised risk against scikit-learn: part of peers.py, which describes the method.
 
-Who the peers are. Logistic loss and RBF kernel: GaussianProcessClassifier without a search for parameters, whose
-Laplace approximation starts from the same minimum, at λ = 1/(2n) (it also computes a likelihood; that is a small part).
-Logistic loss and linear kernel: LogisticRegression by newton-cholesky, and in a column of its own by lbfgs, with
-C = 1/(2λn). Logistic loss and polynomial kernel: the same on the explicit features. Squared loss: KernelRidge on labels
-±1, alpha = λn. Squared hinge: LinearSVC in the primal.
+Contenders. Logistic loss and RBF kernel: GaussianProcessClassifier without a parameter search, whose Laplace
+approximation starts from the same minimum, at λ = 1/(2n) (it also computes a likelihood, a small part). Logistic loss
+and linear kernel: LogisticRegression by newton-cholesky, and in a separate column by lbfgs, with C = 1/(2λn).
+Logistic loss and polynomial kernel: the same on the explicit features. Squared loss: KernelRidge on labels ±1, alpha
+= λn. Squared hinge: LinearSVC in the primal.
 
-Everybody gets float64 data and two threads. Our fits end at a relative gap of 1e-8. Objectives are computed here, from
-decision values and norms, and the table has how far the peer's is above ours, relative to ours: a minus sign means that
-the peer found a better one.
+All contenders get float64 data and two threads. Fits of kernelrules end at a relative gap of 1e-8. Objectives are
+computed here from decision values and norms. The table shows the difference of the other library's objective from
+that of kernelrules, relative to the latter: a minus sign means that the other library found a better one.
 """
 
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ HEADER = (
 
 @dataclass(frozen=True)
 class Case:
-    """Data, loss, kernel and λ; λ None is 1/(2n)."""
+    """Data, loss, kernel and λ; λ is 1/(2n) if None."""
 
     case: str
     load: object
@@ -59,7 +59,7 @@ CASES = [
 
 
 def tables(options, wanted):
-    """Fits; there is nothing to say about memory that asv does not."""
+    """Return the table of fits; asv measures memory."""
     if options.memory:
         return []
     rounds = options.rounds or ROUNDS
@@ -68,12 +68,12 @@ def tables(options, wanted):
 
 
 def signs(y):
-    """-1 for the first of two labels, +1 for the second."""
+    """Return -1 for the first of two labels and +1 for the second."""
     return 2.0 * np.unique(y, return_inverse=True)[1] - 1.0
 
 
 def contenders(case, X, y):
-    """Calls that fit, and for each how to read decision values of X and ‖f‖² off the result."""
+    """Return the fitting calls, and for each a function from the result to decision values of X and ‖f‖²."""
     n = len(X)
     lam = case.lam or 1 / (2 * n)
     erm, kernels = require("erm", "fit", "decision"), require("kernels", "gram")
@@ -111,12 +111,12 @@ def contenders(case, X, y):
 
 
 def fit_mapped(peer, phi, X, y):
-    """The peer's fit to explicit features, which it has to make first."""
+    """Return the other library's fit to explicit features, including their computation."""
     return peer.fit(phi.transform(X), y)
 
 
 def linear_peers(case, lam, n):
-    """scikit-learn's linear machines for the loss."""
+    """Return scikit-learn's linear machines for the loss."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.svm import LinearSVC
 
@@ -130,7 +130,7 @@ def linear_peers(case, lam, n):
 
 
 def cells(rounds, case, X, y):
-    """The line of a case."""
+    """Return the line of a case."""
     lam = case.lam or 1 / (2 * len(X))
     loss = getattr(require("losses", case.loss), case.loss)
     sign = signs(y)

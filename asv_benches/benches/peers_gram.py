@@ -1,13 +1,13 @@
-"""Gram matrices against scikit-learn, numpy, scipy and plain BLAS: part of peers.py, which says how it measures.
+"""Gram matrices against scikit-learn, numpy, scipy and BLAS: part of peers.py, which describes the method.
 
-The peers. scikit-learn: its function for that kernel; from two sparse matrices to a dense result it has a routine of
-its own. numpy: the expression a person writes over whole arrays; its `X @ X.T` is BLAS's syrk already, with the
-triangle copied over. scipy: `S @ T.T`, which stays sparse, and the same with `.toarray()`. BLAS: one triangle by syrk
-(for a cross Gram gemm) into warm memory, plus one write of the result by one thread: into fresh pages for our fresh
-result, into warm ones for out=. Times faster compare with our fresh result, for the peers make theirs too. Every
-contender's result is compared with ours before the first round.
+Contenders. scikit-learn: its function for the kernel, with a separate routine from two sparse matrices to a dense
+result. numpy: the usual expression over whole arrays, whose `X @ X.T` is BLAS's syrk with the triangle copied. scipy:
+`S @ T.T`, which stays sparse, and the same with `.toarray()`. BLAS: one triangle by syrk (for a cross Gram matrix
+gemm) into warm memory, plus one write of the result by one thread: into fresh pages for the fresh result, into warm
+ones for out=. Speedups refer to the fresh result of kernelrules, because the others allocate theirs too. Every result
+is compared with that of kernelrules before the first round.
 
---memory measures how far the peak of `gram` in a fresh process is above what was there before plus the result.
+--memory measures the peak of `gram` in a fresh process above the previous memory plus the result.
 """
 
 import json
@@ -51,17 +51,17 @@ print(json.dumps([K.nbytes / 1e6, megabytes("VmHWM") - before - K.nbytes / 1e6])
 
 @dataclass(frozen=True)
 class Row:
-    """A line of the table: how to make its contenders, by name, and the goals: None where there is none."""
+    """A line of the table: functions that create its contenders, by name, and the goals or None."""
 
     case: str
     contenders: Callable[[], dict[str, Callable]]
     least_over_sklearn: float | None = None
     most_of_blas: float | None = None
-    least_over_scipy: float | None = None  # of its sparse product
+    least_over_scipy: float | None = None  # least speedup over scipy's sparse product
 
 
 def numpy_kernel(name, X, Z, kernel):
-    """The kernel as an expression over whole arrays."""
+    """Return the kernel as an expression over whole arrays."""
     products = X @ Z.T
     if name == "RBF":
         squares = np.square(X).sum(axis=1)[:, None] + np.square(Z).sum(axis=1)
@@ -72,7 +72,7 @@ def numpy_kernel(name, X, Z, kernel):
 
 
 def sklearn_kernel(name, X, Z, kernel):
-    """The same kernel from scikit-learn, as a function without arguments."""
+    """Return scikit-learn's kernel function as a function without arguments."""
     from sklearn.metrics import pairwise
 
     parameters = {key: getattr(kernel, key) for key in ("gamma", "coef0", "degree") if hasattr(kernel, key)}
@@ -80,7 +80,7 @@ def sklearn_kernel(name, X, Z, kernel):
 
 
 def dense_contenders(name, shape, dtype, cross=False):
-    """All contenders for the Gram matrix of dense data, or for the cross Gram matrix of two of that shape."""
+    """Return all contenders for the Gram matrix of dense data, or for the cross Gram matrix of two of that shape."""
     from scipy.linalg import get_blas_funcs
 
     n, p = shape
@@ -93,7 +93,7 @@ def dense_contenders(name, shape, dtype, cross=False):
         "out": partial(gram, X, Z, kernel, out=out),
         "sklearn": sklearn_kernel(name, X, Z, kernel),
     }
-    if name == "Laplacian":  # no expression of numpy's that fits into memory, nothing that BLAS does
+    if name == "Laplacian":  # no numpy expression that fits in memory, and no BLAS routine
         return calls
     calls["numpy"] = partial(numpy_kernel, name, X, X if Z is None else Z, kernel)
     syrk, gemm = get_blas_funcs(("syrk", "gemm"), (X,))
@@ -108,7 +108,7 @@ def dense_contenders(name, shape, dtype, cross=False):
 
 
 def csr_contenders(kind):
-    """All contenders for the products of the rows of two sparse matrices."""
+    """Return all contenders for the products of the rows of two sparse matrices."""
     from sklearn.metrics.pairwise import linear_kernel
 
     S, T = csr(kind), csr(kind, seed=1)
@@ -123,12 +123,12 @@ def csr_contenders(kind):
 
 
 def case_name(name, shape, dtype):
-    """As the tables and --only have it."""
+    """Return the name of a case in the tables and for --only."""
     return f"{name} {shape[0]}×{shape[1]} {dtype}"
 
 
 def all_rows():
-    """The lines of the table, with the goals of the design notes."""
+    """Return the cases of the table, with the goals of the design notes."""
 
     def dense(name, shape, dtype, least=None, most=None, cross=False):
         case = case_name(f"{name} X×Z" if cross else name, shape, dtype)
@@ -150,7 +150,7 @@ def all_rows():
 
 
 def require_agreement(contenders):
-    """Run everything once; what gives a Gram matrix must give ours, to the digits that single precision leaves."""
+    """Run all contenders once and compare their Gram matrices, to single precision."""
     ours = contenders["fresh"]()[:100].copy()
     for name, call in contenders.items():
         result = call()
@@ -161,7 +161,7 @@ def require_agreement(contenders):
 
 
 def cells(row, seconds):
-    """The line of the table for these times."""
+    """Return the line of the table for these times."""
     best = {name: times[0] for name, times in seconds.items()}
     over_sklearn = best["sklearn"] / best["fresh"]
     over_arrays = {name: best[name] / best["fresh"] for name in ("numpy", "dense", "sparse") if name in best}
@@ -194,7 +194,7 @@ def cells(row, seconds):
 
 
 def memory_cells(name, shape, dtype):
-    """The line of the memory table, measured in a process of its own that imports the same kernelrules."""
+    """Return the line of the memory table, measured in a separate process with the same kernelrules."""
     import kernelrules
 
     path = [str(Path(kernelrules.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
@@ -212,26 +212,26 @@ def memory_cells(name, shape, dtype):
 
 
 def tables(options, wanted):
-    """The table of times, or with --memory that of peaks."""
+    """Return the table of times, or with --memory that of peaks."""
     if options.memory:
         return [Table("Gram matrices: peak memory", MEMORY_HEADER, partial(memory_rows, wanted))]
     return [Table("Gram matrices", HEADER, partial(timed_rows, options.rounds or ROUNDS, wanted))]
 
 
 def timed_rows(rounds, wanted):
-    """The lines of the table."""
+    """Yield the lines of the table."""
     from threadpoolctl import threadpool_limits
 
     for row in (row for row in all_rows() if wanted(row.case)):
         announce(row.case)
         contenders = row.contenders()
-        with threadpool_limits(THREADS):  # reaches the libraries that are loaded by now: all
+        with threadpool_limits(THREADS):  # limits all libraries, which are loaded by now
             require_agreement(contenders)
             yield cells(row, sorted_seconds(contenders, rounds))
 
 
 def memory_rows(wanted):
-    """The lines of the memory table."""
+    """Yield the lines of the memory table."""
     cases = [(name, shape, dtype) for name in ("RBF", "Laplacian") for shape in SHAPES.values() for dtype in DTYPES]
     for case in cases:
         if wanted(case_name(*case)):

@@ -1,12 +1,13 @@
-"""Graphs against scikit-learn: part of peers.py, which says how it measures.
+"""Graphs against scikit-learn: part of peers.py, which describes the method.
 
-Neighbours: our symmetric graph against `kneighbors_graph`, which is not symmetric, by scikit-learn's own choice of
-algorithm and by brute force. "equal" says that both have the same edges, theirs symmetrised.
+Neighbours: the symmetric graph of kernelrules against `kneighbors_graph`, which is not symmetric, with scikit-learn's
+own choice of algorithm and by brute force. "equal" means that both have the same edges after symmetrisation.
 
-Fits: ours on 100 000 points, with the graph and without, against LabelSpreading on 10 000 points of the same kind: as
-it comes, with its RBF, which the goal is about, and with its graph of neighbours. All get 50 labels, as many of each
-class. The accuracies are ours on 100 000 points, then ours and theirs on the same 10 000; and ours on 100 000 with 50
-labels drawn at random, whatever their classes, by the two ways to decide.
+Fits: kernelrules on 100 000 points, with and without the time of the graph, against LabelSpreading on 10 000 points
+of the same kind: with its default RBF kernel, to which the goal refers, and with its neighbour graph. All get 50
+labels, as many of each class. The accuracies are those of kernelrules on 100 000 points, of kernelrules and
+LabelSpreading on the same 10 000, and of kernelrules on 100 000 with 50 labels drawn at random regardless of class,
+with both values of `decide`.
 """
 
 import warnings
@@ -38,7 +39,7 @@ NEIGHBOURS = [((5000, 50), "float64"), ((5000, 50), "float32"), ((20000, 10), "f
 
 
 def neighbour_contenders(X):
-    """Ours, and theirs by two algorithms."""
+    """Return the calls of kernelrules, and of scikit-learn with two algorithms."""
     from sklearn.neighbors import kneighbors_graph
 
     return {
@@ -55,7 +56,7 @@ def _brute(X):
 
 
 def neighbour_rows(rounds, wanted):
-    """A line for each size."""
+    """Yield a line per size."""
     for (n, p), dtype in NEIGHBOURS:
         case = f"{n}×{p} {dtype}"
         if not wanted(case):
@@ -82,7 +83,7 @@ def neighbour_rows(rounds, wanted):
 
 
 def labels_of(y, even=True, seed=0):
-    """Which points have a label: as many of each class, or drawn from all."""
+    """Return the labelled points: as many of each class, or drawn from all."""
     rng = np.random.default_rng(seed)
     if not even:
         return rng.choice(len(y), N_LABELS, replace=False)
@@ -91,7 +92,7 @@ def labels_of(y, even=True, seed=0):
 
 
 def spreading(kernel, X, y):
-    """LabelSpreading as it comes; the accuracy on all points."""
+    """Fit LabelSpreading with its defaults; return the accuracy on all points."""
     from sklearn.semi_supervised import LabelSpreading
 
     labelled, known = labels_of(y), np.full(len(y), -1)
@@ -102,7 +103,7 @@ def spreading(kernel, X, y):
 
 
 def ours(X, y, W=None, even=True, decide="largest"):
-    """The graph, unless it is given, and the fit; the accuracy on all points."""
+    """Compute the graph, unless it is given, and fit; return the accuracy on all points."""
     graph = require("graph", "fit", "knn_graph")
     labelled = labels_of(y, even)
     W = graph.knn_graph(X, N_NEIGHBOURS) if W is None else W
@@ -111,14 +112,14 @@ def ours(X, y, W=None, even=True, decide="largest"):
 
 
 def clouds(n, p=20, n_classes=10, seed=0):
-    """Normal clouds around ten centres."""
+    """Return normal clouds around ten centres."""
     rng = np.random.default_rng(seed)
     y = np.arange(n) % n_classes
     return 1.2 * rng.normal(size=(n_classes, p))[y] + rng.normal(size=(n, p)), y
 
 
 def fit_rows(rounds, wanted):
-    """A line for each kind of data."""
+    """Yield a line per kind of data."""
     for case, make in (("moons", moons), ("ten clouds in 20 dimensions", clouds)):
         if not wanted(case):
             continue
@@ -149,7 +150,7 @@ def fit_rows(rounds, wanted):
 
 
 def tables(options, wanted):
-    """Neighbours and fits; nothing for --memory, which asv measures."""
+    """Return the tables of neighbours and fits; none for --memory, which asv measures."""
     if options.memory:
         return []
     rounds = options.rounds or ROUNDS

@@ -1,22 +1,22 @@
-"""Cross-validated pruning against rpart and scikit-learn: part of peers.py, which says how it measures.
+"""Cross-validated pruning against rpart and scikit-learn: part of peers.py, which describes the method.
 
-Everybody grows a tree, computes its complexity path, and cross-validates the sizes on it with ten folds, on one thread.
+All contenders grow a tree, compute its complexity path, and cross-validate its sizes with ten folds, on one thread.
 
-- rpart is one call, rpart(y ~ ., xval = 10), which does all of this in C. It runs in R; the time is the elapsed time
-  that R's system.time takes of this call alone, with the data in memory. "as it comes" is the call with its defaults:
-  cp = 0.01, so that most of the tree is never grown, and surrogates.
-- scikit-learn has the path, by impurity, and trees pruned with one alpha, but no cross-validation of a path. "grid" is
-  what its manual leads to: cost_complexity_pruning_path on all rows; then, for the geometric mean of two neighbours,
-  the score of DecisionTreeClassifier(ccp_alpha=mean) in every fold: a growth for each fold and each alpha. It is timed
-  on every STEP-th alpha, and the time multiplied: growing does not depend on alpha. "growths" is what nobody can beat
-  with its trees: a growth for each fold and one for all rows, and neither a path nor a prediction.
+- rpart is one call, rpart(y ~ ., xval = 10), which does all of this in C. It runs in R; the time is R's elapsed time
+  of this call alone (system.time), with the data in memory. "as it comes" is the call with its defaults: cp = 0.01,
+  so that most of the tree is never grown, and surrogates.
+- scikit-learn computes the path, by impurity, and trees pruned with one alpha, but has no cross-validation of a path.
+  "grid" follows its manual: cost_complexity_pruning_path on all rows; then, for the geometric mean of two neighbours,
+  the score of DecisionTreeClassifier(ccp_alpha=mean) in every fold: one growth per fold and alpha. It is timed on
+  every STEP-th alpha, and the time multiplied, because growing does not depend on alpha. "growths" is a lower bound
+  for any method with its trees: one growth per fold and one for all rows, without a path or a prediction.
 
-"alphas" are ours, of the path by errors. Leaves are those that the one-standard-error rule chooses; each draws its own
-folds.
+"alphas" is the length of the path of kernelrules, by errors. Leaves are those that the one-standard-error rule
+chooses; each contender draws its own folds.
 
-The second table is the book's (Hastie, Tibshirani, Friedman: The Elements of Statistical Learning, section 9.2.5): its
-3065 e-mails to train and 1536 to test, from the shared folder. Both have the same ten folds. "17 leaves" is the largest
-tree of the path with at most so many, and for ours once more `to_size`, with 17 exactly.
+The second table is that of the book (Hastie, Tibshirani, Friedman: The Elements of Statistical Learning, section
+9.2.5): its 3065 training and 1536 test e-mails, from the shared folder. Both use the same ten folds. "17 leaves" is
+the largest tree of the path with at most 17 leaves, and for kernelrules also `to_size`, with exactly 17.
 """
 
 import json
@@ -38,7 +38,7 @@ from ._peers import OURS, PAUSE_SECONDS, Table, announce, remarks_cell, rows_of_
 ROUNDS = 5
 FOLDS = 10
 STEP = 8
-TEN = 10.0  # times faster than the grid of scikit-learn
+TEN = 10.0  # least speedup over scikit-learn's grid
 RPART, GRID, GROWTHS = "rpart", "scikit-learn grid", "scikit-learn growths"
 PEERS = (RPART, GRID, GROWTHS)
 HEADER = (
@@ -88,7 +88,7 @@ cat(sprintf('{"leaves": %d, "1-SE": %s, "17": %s}', as.integer(max(t[, 2]) + 1),
 
 @dataclass(frozen=True)
 class Case:
-    """The data; arguments of kernelrules.tree.grow, of rpart.control and of scikit-learn's class."""
+    """The data, and the arguments of kernelrules.tree.grow, of rpart.control and of scikit-learn's class."""
 
     case: str
     load: Callable
@@ -99,7 +99,7 @@ class Case:
 
     @property
     def of_classes(self):
-        """Whether it is a classification."""
+        """Return whether it is a classification."""
         return self.grow.get("criterion") != "squared_error"
 
 
@@ -130,7 +130,7 @@ CASES = [
 
 
 def tables(options, wanted):
-    """One table of times; memory is not measured."""
+    """Return the table of times; memory is not measured."""
     if options.memory:
         return []
     rounds = options.rounds or ROUNDS
@@ -145,7 +145,7 @@ def tables(options, wanted):
 
 
 def cells(rounds, case, X, y):
-    """The line for this case: all take turns."""
+    """Return the line of a case, with the contenders measured alternately."""
     X, y = X.astype(np.float64), np.unique(y, return_inverse=True)[1] if case.of_classes else y
     result = ours(case, X, y)()
     with tempfile.TemporaryDirectory() as folder:
@@ -180,7 +180,7 @@ def cells(rounds, case, X, y):
 
 
 def timed(call):
-    """A function that returns the seconds a call takes."""
+    """Return a function that returns the seconds of a call."""
 
     def seconds():
         start = time.perf_counter()
@@ -191,12 +191,12 @@ def timed(call):
 
 
 def ours(case, X, y):
-    """A function without arguments that grows, validates and prunes."""
+    """Return a function without arguments that grows, validates and prunes."""
     return partial(require("prune", "cross_validate").cross_validate, X, y, rng=0, n_threads=1, **case.grow)
 
 
 def rpart(case, X, y, folder):
-    """A function that runs R and returns the seconds of its call, by its own clock, and the leaves it chooses."""
+    """Return a function that runs R and returns the seconds of its call, by R's clock, and the chosen leaves."""
     (folder / "call.R").write_text(R_CALL)
     method = "class" if case.of_classes else "anova"
     command = ["Rscript", folder / "call.R", write_table(folder, X, y), method, case.control, "2"]
@@ -209,7 +209,7 @@ def rpart(case, X, y, folder):
 
 
 def sklearn_contenders(case, X, y):
-    """The seconds of a grid over the path, as far as it is wanted, and of growing alone."""
+    """Return the seconds of a grid over the path, if selected, and of growing alone."""
     from sklearn.model_selection import KFold, StratifiedKFold
     from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
@@ -240,7 +240,7 @@ def sklearn_contenders(case, X, y):
 
 
 def book_rows(wanted):
-    """A line for each criterion."""
+    """Yield a line per criterion."""
     for criterion, split in (("gini", "gini"), ("entropy", "information")):
         if not wanted(f"spam book {criterion}"):
             continue
@@ -254,7 +254,7 @@ def book_rows(wanted):
 
 
 def book_cells(criterion, split, X, y, test):
-    """Leaves and test errors of both."""
+    """Return the leaves and test errors of both."""
     prune, tree = require("prune", "cross_validate"), require("tree", "predict")
     folds = np.full(len(y), -1)
     folds[~test] = np.random.default_rng(0).permutation((~test).sum()) % FOLDS
@@ -279,7 +279,7 @@ def book_cells(criterion, split, X, y, test):
 
 
 def rpart_on_book(split, X, y, folds):
-    """What R prints."""
+    """Return the output of R."""
     with tempfile.TemporaryDirectory() as folder:
         file = write_table(Path(folder), X, y, fold=folds)
         (Path(folder) / "book.R").write_text(R_BOOK)
@@ -290,7 +290,7 @@ def rpart_on_book(split, X, y, folds):
 
 
 def write_table(folder, X, y, **more):
-    """A file for R."""
+    """Write a file for R."""
     names = [*(f"x{j}" for j in range(X.shape[1])), "y", *more]
     table = np.column_stack([X, y, *more.values()])
     np.savetxt(folder / "data.csv", table, delimiter=",", header=",".join(names), comments="", fmt="%.17g")

@@ -1,12 +1,16 @@
-"""Kernel ridge against scikit-learn and plain LAPACK: part of peers.py, which says how it measures.
+"""Kernel ridge against scikit-learn and LAPACK: part of peers.py, which describes the method.
 
-Fits: KernelRidge, and our Gram matrix with LAPACK's dposv on it, in place: no fit by a float64 factor can be faster.
-Posterior: mean and variance of 10 000 points by GaussianProcessRegressor, fitted before, and the bare triangular solve
-with the same right-hand sides already made. Ours has its factor from the fit (float64), or makes it (float32, which it
-cannot keep). The columns compare the same numbers: float32 is asked for digits that float32 has.
-Path: 50 values of λ with leave-one-out errors, against 50 of our own single fits without them, of which five are timed;
-and RidgeCV on the explicit features of a linear kernel.
-Conjugate gradients run in a process of their own; the peak of memory is above what was there before.
+Fits: KernelRidge, and the Gram matrix of kernelrules with LAPACK's dposv on it, in place: no fit by a float64 factor
+can be faster.
+
+Posterior: mean and variance of 10 000 points by GaussianProcessRegressor, fitted before, and the triangular solve
+alone with the same right-hand sides. kernelrules has its factor from the fit (float64), or computes it (float32,
+which it cannot keep). The columns compare equal precision: float32 is required only to float32 accuracy.
+
+Path: 50 values of λ with leave-one-out errors, against 50 single fits of kernelrules without them, of which five are
+timed; and RidgeCV on the explicit features of a linear kernel.
+
+Conjugate gradients run in a separate process; the peak of memory is relative to the memory before.
 """
 
 import json
@@ -39,7 +43,7 @@ HEADER = ("case", "scikit-learn, s", "LAPACK, s", "ours, s", "× faster than sci
           "difference", "verdict", "remarks")  # fmt: skip
 PATH_HEADER = ("case", "peer, s", "ours, s", "ours / peer", "goal", "verdict", "remarks")
 LARGE_HEADER = ("case", "s", "iterations", "relative gap", "peak, MB", "goal", "verdict")
-# The rows and columns, the least that ours is to be faster than scikit-learn, the most of LAPACK's time.
+# Rows and columns, least speedup over scikit-learn, largest share of LAPACK's time.
 FITS = {"fit RBF 5000×50": (5000, 50, 2.0, 1.0), "fit RBF 10000×20": (10000, 20, 2.0, 1.0)}
 POSTERIORS = {
     "posterior of 10000, n = 5000, float64": ("float64", 1.4, 1.2),
@@ -52,7 +56,7 @@ SINGLE_FITS = 5
 
 
 def tables(options, wanted):
-    """All tables, or with --memory that of large problems only."""
+    """Return all tables, or with --memory only that of large problems."""
     rounds = options.rounds or ROUNDS
     if not options.memory:
         yield Table("Kernel ridge: fits and posterior", HEADER, lambda: fit_rows(rounds, wanted))
@@ -61,13 +65,13 @@ def tables(options, wanted):
 
 
 def data(n, p, dtype="float64"):
-    """Normal points, and a smooth function of them with noise."""
+    """Return normal points, and a smooth function of them with noise."""
     X = normal((n, p), dtype)
     return X, np.sin(X[:, 0]) + 0.5 * X[:, 1] ** 2 + 0.1 * normal(n, seed=1)
 
 
 def fit_rows(rounds, wanted):
-    """Fits, then posteriors."""
+    """Yield the lines of fits, then of posteriors."""
     for case, (n, p, least, most) in FITS.items():
         if wanted(case):
             announce(case)
@@ -79,7 +83,7 @@ def fit_rows(rounds, wanted):
 
 
 def fit_calls(p, X, y):
-    """Who fits, each giving its coefficients."""
+    """Return the fitting calls, which return coefficients."""
     from scipy.linalg import lapack
     from sklearn.kernel_ridge import KernelRidge
 
@@ -99,7 +103,7 @@ def fit_calls(p, X, y):
 
 
 def posterior_calls(X, y):
-    """Who gives variances, each after its fit."""
+    """Return the calls that compute variances, after the fits."""
     from scipy.linalg import blas
     from sklearn.gaussian_process import GaussianProcessRegressor
     from sklearn.gaussian_process.kernels import RBF
@@ -119,7 +123,7 @@ def posterior_calls(X, y):
 
 
 def cells(case, calls, problem, rounds, least, most):
-    """One line: times, ratios, and how far the answers are apart."""
+    """Return one line: times, ratios, and the difference of the results."""
     X, y = problem
     answers = {}
     with on_threads(calls(X[:N_WARM_UP], y[:N_WARM_UP])):
@@ -145,7 +149,7 @@ def cells(case, calls, problem, rounds, least, most):
 
 
 def path_rows(rounds, wanted):
-    """Paths against single fits, and against RidgeCV."""
+    """Yield the lines of paths against single fits, and against RidgeCV."""
     kernels, ridge = require("kernels", "gram"), require("ridge", "path")
     lams = np.logspace(-7, 1, 50)
     for case, n in PATHS.items():
@@ -178,7 +182,7 @@ def path_rows(rounds, wanted):
 
 
 def path_cells(case, seconds, times, most):
-    """One line; the peer's time counts so many times."""
+    """Return one line; the other library's time is multiplied by a factor."""
     peer, ours = seconds["fits"][0] * times, seconds[OURS][0]
     missed = ["speed"] if ours > most * peer else []
     remarks = remarks_cell(seconds)
@@ -186,7 +190,7 @@ def path_cells(case, seconds, times, most):
 
 
 def large_rows(options, wanted):
-    """Conjugate gradients, each in a process of its own."""
+    """Yield the lines of conjugate gradients, each in a separate process."""
     for case, (n, most) in LARGE.items():
         if wanted(case):
             announce(case)
@@ -207,7 +211,7 @@ def large_rows(options, wanted):
 
 
 def measure(n):
-    """Fit once in this process, after a small problem has loaded all that is needed."""
+    """Fit once in this process, after a small warm-up problem."""
     kernels, ridge = require("kernels", "RBF"), require("ridge", "fit")
     X, y = data(n, 20)
     call = partial(ridge.fit, lam=LAM, kernel=kernels.RBF(0.05), solver="cg", tol=1e-6)

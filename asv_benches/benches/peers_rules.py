@@ -1,15 +1,17 @@
-"""Rule learners side by side: part of peers.py, which says how it measures.
+"""Rule learners: part of peers.py, which describes the method.
 
-Learning from all rows: rules.induce against Weka's JRip (by its own account of the time, the best of its runs) and
-wittgenstein's RIPPER, on spam (4601 rows) and adult (32 561 rows; wittgenstein is given 3000 of them, and so are we
-next to it). Data are frames with categories; what a library makes of them before it learns is included, but for Weka.
+Learning from all rows: rules.induce against Weka's JRip (by its own report of the time, the best of its runs) and
+wittgenstein's RIPPER, on spam (4601 rows) and adult (32 561 rows; wittgenstein gets 3000 of them, and so does
+kernelrules in the comparison with it). Data are frames with categories. The conversion of the data is timed, except
+for Weka.
 
-Ten folds: accuracy / rules / conditions / median seconds of a fit, the same folds for all, on six tables; "mean" is of
-the six. A condition 2 < x <= 4 counts as two; of a tree every leaf is a rule, with the splits on the way to it.
+Ten folds: accuracy / rules / conditions / median seconds of a fit, with the same folds for all, on six tables; "mean"
+is over the six. A condition 2 < x <= 4 counts as two. In a tree every leaf is a rule, with the splits on the path to
+it.
 
-Predicting: the rules of a tree, and what `simplify` and `induce` make of the same rows, against scikit-learn's tree of
-the same limits, which takes float32 as it is and copies float64; one thread each. Every list predicts new rows, of spam
-twenty times those that it was learned from.
+Prediction: the rules of a tree, and the lists of `simplify` and `induce` from the same rows, against scikit-learn's
+tree with the same limits, which takes float32 unchanged and copies float64; one thread each. Every list predicts new
+rows, for spam twenty times the number of training rows.
 """
 
 import functools
@@ -34,7 +36,7 @@ PREDICT_HEADER = (
 
 
 def tables(options, wanted):
-    """Times, then accuracies."""
+    """Return the tables of times, then of accuracies."""
     rounds = options.rounds or ROUNDS
     if options.memory:
         return []
@@ -46,7 +48,7 @@ def tables(options, wanted):
 
 
 def times(rounds, wanted):
-    """A line for each case and peer."""
+    """Yield a line per case and contender."""
     cases = [
         ("spam", None, JRIP, jrip),
         ("spam", None, WITTGENSTEIN, wittgenstein),
@@ -79,7 +81,7 @@ def times(rounds, wanted):
 
 
 def folds(wanted):
-    """A line for each table, and their mean."""
+    """Yield a line per table, and their mean."""
     means = {name: [] for name in LEARNERS}
     for case in data.FILES:
         if not wanted(case):
@@ -106,12 +108,12 @@ def folds(wanted):
 
 
 def cell(accuracy, n_rules, n_conditions):
-    """A cell of the table."""
+    """Return a cell of the table."""
     return f"{accuracy:.3f} / {n_rules:.1f} / {n_conditions:.1f}"
 
 
 def lists_of(case):
-    """{name: rule list}, scikit-learn's tree, and the rows to predict."""
+    """Return {name: rule list}, scikit-learn's tree, and the rows to predict."""
     from sklearn.tree import DecisionTreeClassifier
 
     _, rules, X, y, grown, rows = grown_on(case)
@@ -129,7 +131,7 @@ def lists_of(case):
 
 
 def predictions(rounds, wanted):
-    """A line for each tree and type of the rows."""
+    """Yield a line per tree and data type."""
     predict = require("rules", "predict").predict
     for case in PREDICTED:
         if not wanted(f"predict {case}"):

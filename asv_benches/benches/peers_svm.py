@@ -1,23 +1,24 @@
-"""Support vector machines against scikit-learn and scikit-learn-intelex: part of peers.py, which says how it measures.
+"""Support vector machines against scikit-learn and scikit-learn-intelex: part of peers.py.
 
-Everybody trains to tolerance 1e-3 on the same float64 data, each with the cache it takes by itself unless --cache-mb
-is given. scikit-learn-intelex ("intelex") is left out where it is not installed; the time it needs for the same data in
-float32 has a column of its own. Who has used 20 seconds sits out the rounds that are left, which is a remark: of
-scikit-learn's long fits there is one.
+All contenders train to tolerance 1e-3 on the same float64 data, each with its default cache unless --cache-mb is
+given. scikit-learn-intelex ("intelex") is left out if it is not installed; its time for the same data in float32 has
+a separate column. A contender that has used 20 seconds skips the remaining rounds, which is a remark: scikit-learn's
+long fits run once.
 
 Objectives are those of the dual problem, to be minimised, computed here from every solver's coefficients, in float64
-and with kernel values from numpy. The table has how far they are above scikit-learn's, relative to it, of the worst
-machine where there are several; a minus sign is a better one. Coefficients outside their box, or whose sum is not 0,
-are a remark. For ν-SVC they are scaled back to the sum ν·n first, so that ways to find ρ do not enter.
+and with kernel values from numpy. The table shows their difference from scikit-learn's, relative to it, for the worst
+machine if there are several; a minus sign is better. Coefficients outside their bounds, or with a nonzero sum, give a
+remark. For ν-SVC they are first scaled back to the sum ν·n, so that different estimates of ρ do not matter.
 
-Predicting: with the machine that each has trained. Where data have fewer rows to spare than are predicted they are
-repeated. One-vs-one labels may differ where votes tie: scikit-learn takes the first class, we the summed confidence.
-Tuning: GridSearchCV on two processes, folds of its own; both train once more on all data at the end.
+Prediction uses the machine that each contender has trained. If the data have fewer remaining rows than are predicted,
+they are repeated. One-vs-one labels may differ for tied votes: scikit-learn takes the first class, kernelrules the
+summed confidence. Tuning: GridSearchCV on two processes, with its own folds; both train once more on all data at the
+end.
 
-A problem that exceeds the cache, and with --memory some more, are trained in a process of their own each, and the peak
-of memory is taken above what was there before: interpreter, libraries and data.
+A problem that exceeds the cache, and with --memory some more, are trained in separate processes, and the peak of
+memory is relative to the memory before: interpreter, libraries and data.
 
-Data that do not come with the package are in the shared folder; without it their rows say that they were skipped.
+Data that are not part of the package are in the shared folder; without it their rows are marked as skipped.
 """
 
 import json
@@ -48,7 +49,7 @@ from ._peers import (
 from ._svm_peers import INTELEX_SINGLE, TOLERANCE, Problem, complaints, contenders, objectives
 
 ROUNDS = 5
-MOST_WORSE = 1e-5  # relative, of an objective; solvers of this tolerance differ by about a tenth of that
+MOST_WORSE = 1e-5  # relative difference of objectives; solvers of this tolerance differ by about a tenth of it
 N_WARM_UP = 300
 N_PREDICTED = 10000
 TIMES = (
@@ -70,17 +71,17 @@ TUNE_CASE = "tune spam 5×5 grid, five folds"
 TUNE_CS = (0.1, 1.0, 10.0, 100.0, 1000.0)
 TUNE_GAMMAS = (0.001, 0.004, 0.016, 0.064, 0.256)
 LEAST_TUNE = 6.0
-# Beside the cache: the data twice, for a solver may want them in another layout, and what a Gram matrix may take.
+# In addition to the cache: the data twice, because a solver may need another layout, and a Gram matrix.
 MOST_COPIES, MOST_EXTRA_MB = 2, 64
 
 
 def even_odd(X, y):
-    """Digits as two classes."""
+    """Return digits as two classes."""
     return X, y % 2
 
 
 def first(n, X, y):
-    """The first n rows."""
+    """Return the first n rows."""
     return X[:n], y[:n]
 
 
@@ -104,13 +105,13 @@ PROBLEMS = [
     Problem("ijcnn1 20000×22", data.ijcnn1, gamma=2.0, parameters={"C": 32.0}),
     Problem("letter 26 classes, one-vs-one 20000×16", data.letter, gamma=1 / 16, parameters={"C": 10.0}),
 ]
-# With the number of rows to train on; those that are left are predicted.
+# The number of training rows; the others are predicted.
 PREDICTIONS = [
     (Problem("prediction, binary 5000×50", partial(data.clusters, 15000, 50), 0.06, "svc", 1 / 50, {"C": 1.0}), 5000),
     (Problem("prediction, binary, MNIST even/odd", lambda: even_odd(*data.mnist()), 0.06, **DIGITS), 4000),
     (Problem("prediction, one-vs-one, MNIST", data.mnist, 0.05, **DIGITS), 4000),
 ]
-# With the cache in MB: less than the Gram matrix would take in float32.
+# The cache in MB: less than a float32 Gram matrix.
 BEYOND_CACHE = [
     (Problem("RBF 60000×50 beyond the cache", partial(data.clusters, 60000, 50), None, "svc", 1 / 50, {"C": 1.0}), 200)
 ]
@@ -118,7 +119,7 @@ MEMORY = [(PROBLEMS[0], 20), (PROBLEMS[3], 20), (PROBLEMS[4], 200), *BEYOND_CACH
 
 
 def tables(options, wanted):
-    """Training, prediction, choice of parameters and what exceeds the cache; with --memory, peaks."""
+    """Return the tables of training, prediction, tuning and problems beyond the cache; with --memory, of peaks."""
     if options.memory:
         return [Table("SVM training: peak memory", MEMORY_HEADER, partial(memory_rows, MEMORY, options.limit, wanted))]
     rounds = options.rounds or ROUNDS
@@ -132,7 +133,7 @@ def tables(options, wanted):
 
 
 def cells_of_times(problem, seconds, missed):
-    """The columns that the tables of training and prediction share; goals that are missed are added to `missed`."""
+    """Return the columns shared by the tables of training and prediction; append missed goals to `missed`."""
     best = {name: times[0] for name, times in seconds.items()}
     share = best[OURS] / best[SKLEARN]
     if problem.goal and share > problem.goal:
@@ -152,7 +153,7 @@ def cells_of_times(problem, seconds, missed):
 
 
 def fit_cells(rounds, cache_mb, problem, X, y):
-    """The line for this problem."""
+    """Return the line of a problem."""
     values, remarks, missed = {}, [], []
 
     def look(name, fitted):
@@ -175,18 +176,18 @@ def fit_cells(rounds, cache_mb, problem, X, y):
 
 
 def relative(values, references):
-    """How far above the references, as a share of their magnitude; the worst."""
+    """Return the largest difference from the references, relative to their magnitude."""
     return float(np.max((values - references) / np.abs(references)))
 
 
 def predict_rows(rounds, wanted):
-    """The lines of the table of prediction."""
+    """Yield the lines of the table of prediction."""
     for problem, n_train in PREDICTIONS:
         yield from rows_of_data([problem], PREDICT_HEADER, wanted, partial(predict_cells, rounds, n_train))
 
 
 def predict_cells(rounds, n_train, problem, X, y):
-    """The line for this machine."""
+    """Return the line of a machine."""
     points = X[n_train:][np.arange(N_PREDICTED) % (len(X) - n_train)]
     X, y = X[:n_train], y[:n_train]
     predict = require("svm", "predict").predict
@@ -215,14 +216,14 @@ def predict_cells(rounds, n_train, problem, X, y):
 
 
 def tune_rows(rounds, wanted):
-    """The line about choosing C and γ."""
+    """Yield the line of tuning C and γ."""
     if wanted(TUNE_CASE):
         announce(TUNE_CASE)
         yield tune_cells(*data.spam(), rounds)
 
 
 def tune_cells(X, y, rounds):
-    """The line, for these data."""
+    """Return the line of tuning for these data."""
     from sklearn.model_selection import GridSearchCV
     from sklearn.svm import SVC
 
@@ -233,7 +234,7 @@ def tune_cells(X, y, rounds):
     def calls(X, y):
         return {
             OURS: partial(tune, X, y, Cs=TUNE_CS, gammas=TUNE_GAMMAS, folds=5, rng=0, n_threads=THREADS),
-            # its processes stay: the call that warms up starts them
+            # its processes stay alive: the warm-up call starts them
             SKLEARN: lambda: GridSearchCV(SVC(tol=TOLERANCE), grid, cv=5, n_jobs=THREADS).fit(X, y),
         }
 
@@ -247,7 +248,7 @@ def tune_cells(X, y, rounds):
         seconds = sorted_seconds(calls(X, y), rounds, ENOUGH_SECONDS, look)
     faster = seconds[SKLEARN][0] / seconds[OURS][0]
     missed = ["speed"] if faster < LEAST_TUNE else []
-    # the folds differ, so the errors do; more than two standard errors are something else
+    # the folds differ, and so do the errors; more than two standard errors are not explained by that
     missed += ["error"] if errors[OURS][0] > errors[SKLEARN][0] + 2 * errors[OURS][1] else []
     return (
         TUNE_CASE,
@@ -262,7 +263,7 @@ def tune_cells(X, y, rounds):
 
 
 def memory_rows(cases, limit, wanted):
-    """The lines for these problems with their caches, a contender each."""
+    """Yield the lines of these problems with their caches, one per contender."""
     for problem, cache_mb in (pair for pair in cases if wanted(pair[0].case)):
         found = {}
         for who in (OURS, SKLEARN, INTELEX) if intelex("svm") else (OURS, SKLEARN):
@@ -274,7 +275,7 @@ def memory_rows(cases, limit, wanted):
 
 
 def memory_cells(case, who, cache_mb, report, reached):
-    """The line for one contender; `reached` has the objectives of all."""
+    """Return the line of one contender; `reached` holds the objectives of all."""
     if "remark" in report:
         return case, who, f"{cache_mb}", *["–"] * (len(MEMORY_HEADER) - 4), report["remark"]
     most = cache_mb + MOST_COPIES * report["data"] + MOST_EXTRA_MB
@@ -293,7 +294,7 @@ def memory_cells(case, who, cache_mb, report, reached):
 
 
 def measure(case, who, cache_mb):
-    """Train once in this process, after a small problem has loaded all that is needed."""
+    """Train once in this process, after a small warm-up problem."""
     problem = next(problem for problem, _ in MEMORY if problem.case == case)
     try:
         X, y = problem.load()

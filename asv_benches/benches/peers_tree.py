@@ -1,24 +1,25 @@
-"""Trees against scikit-learn, LightGBM, XGBoost and scikit-learn-intelex: part of peers.py, which says how it measures.
+"""Trees against scikit-learn, LightGBM, XGBoost and scikit-learn-intelex: part of peers.py.
 
-Everybody grows one tree from the same float32 data on one thread, to purity ("purity" is also: until nothing can be
-split), to depth 8, or best first to 31 leaves. The time is that of the whole call: what a library makes of the data
-before it grows is included. scikit-learn, XGBoost exact and ours try every threshold; LightGBM, XGBoost hist and
-scikit-learn-intelex ("intelex") those between 255 or 256 bins. LightGBM and XGBoost do one round of boosting for the
-squared error with step 1 and without regularisation: of two classes that is a Gini tree. They are left out ("–") where
-they would do something else: several classes, entropy, absolute error. XGBoost exact cannot go best first. intelex has
-forests only: one tree, all rows, all columns, Gini and squared error. A regression to purity is without LightGBM and
-XGBoost hist, whose histograms would take gigabytes. rpart has a table of its own: it runs in R, and the time is what R
-takes of its call alone, without cross-validation, surrogates and competing splits.
+All contenders grow one tree from the same float32 data on one thread: to purity (without limits), to depth 8, or
+best-first to 31 leaves. The time is that of the whole call, including the preparation of the data. scikit-learn,
+XGBoost exact and kernelrules try every threshold; LightGBM, XGBoost hist and scikit-learn-intelex ("intelex") those
+between 255 or 256 bins. LightGBM and XGBoost do one round of boosting for the squared error with step 1 and without
+regularisation, which for two classes is a Gini tree. They are left out ("–") for several classes, entropy and
+absolute error. XGBoost exact cannot grow best-first. intelex has only forests: one tree, all rows, all columns, Gini
+and squared error. LightGBM and XGBoost hist are left out for regression to purity, where their histograms would take
+gigabytes. rpart has a separate table: it runs in R, and the time is R's time of the call alone, without
+cross-validation, surrogates and competing splits.
 
-"loss" is the mean impurity of the leaves over the training rows, computed here from where each row ends; the table has
-how far ours is from scikit-learn's, relative to that of the root. Where gains tie, trees may differ, and scikit-learn's
-own differ by its random_state: "gains tie" says that both are the same but below splits that are equally good.
+"loss" is the mean impurity of the leaves over the training rows, computed here from the leaf of each row; the table
+shows the difference of kernelrules from scikit-learn, relative to the loss of the root. If gains tie, trees may
+differ, and scikit-learn's own differ by its random_state: "gains tie" means that both are equal except below splits
+of equal gain.
 
-Who has used 20 seconds sits out the rounds that are left. Predicting: 1 000 000 rows, everybody with a tree of its own
-grown from 100 000 others.
+A contender that has used 20 seconds skips the remaining rounds. Prediction: 1 000 000 rows, with each contender's own
+tree grown from 100 000 others.
 
---memory grows in a process of its own each; the peak is taken above what was there before: interpreter, libraries and
-data. Data that do not come with the package are in the shared folder; without it their rows say that they were skipped.
+--memory grows each tree in a separate process; the peak is relative to the memory before: interpreter, libraries and
+data. Data that are not part of the package are in the shared folder; without it their rows are marked as skipped.
 """
 
 import json
@@ -136,7 +137,7 @@ MEMORY = [
 
 
 def tables(options, wanted):
-    """Growing, on two threads, prediction; with --memory, peaks."""
+    """Return the tables of growing, growing on two threads and prediction; with --memory, of peaks."""
     if options.memory:
         return [Table("Trees: peak memory", MEMORY_HEADER, partial(memory_rows, options.limit, wanted))]
     rounds = options.rounds or ROUNDS
@@ -153,12 +154,12 @@ def tables(options, wanted):
 
 
 def few(X, y):
-    """Some rows from everywhere, to warm up."""
+    """Return a sample of the rows, for the warm-up."""
     return (array[:: len(y) // N_WARM_UP] for array in (X, y))
 
 
 def cells_of_times(case, seconds, missed):
-    """The columns that the tables of growing and prediction share; goals that are missed are added to `missed`."""
+    """Return the columns shared by the tables of growing and prediction; append missed goals to `missed`."""
     faster = {name: times[0] / seconds[OURS][0] for name, times in seconds.items()}
     if case.goal and faster[SKLEARN] < case.goal:
         missed.append("goal")
@@ -179,7 +180,7 @@ def cells_of_times(case, seconds, missed):
 
 
 def grow_cells(rounds, case, X, y):
-    """The line for this tree."""
+    """Return the line of a tree."""
     fitted, remarks, missed = {}, [], []
 
     def look(name, tree):
@@ -209,7 +210,7 @@ def grow_cells(rounds, case, X, y):
 
 
 def rpart_cells(rounds, case, X, y):
-    """The line about rpart for this tree; R is left out where it is not there."""
+    """Return the line of a tree for rpart, without figures if R is not installed."""
     ours = []
     seconds = sorted_seconds({OURS: our_growth(case, X, y)}, rounds, ENOUGH_SECONDS, lambda _, tree: ours.append(tree))
     if not _rpart.is_there():
@@ -229,7 +230,7 @@ def rpart_cells(rounds, case, X, y):
 
 
 def threads_cells(rounds, case, X, y):
-    """The line about threads for this tree."""
+    """Return the line of a tree on two threads."""
     trees = {}
     calls = {"one thread": our_growth(case, X, y, 1), "two threads": our_growth(case, X, y, THREADS)}
     seconds = sorted_seconds(calls, rounds, ENOUGH_SECONDS, trees.__setitem__)
@@ -249,7 +250,7 @@ def threads_cells(rounds, case, X, y):
 
 
 def same(tree, other):
-    """Whether two of our trees have the same splits and values, bit for bit."""
+    """Return whether two trees of kernelrules have the same splits and values, bit for bit."""
     return all(
         np.array_equal(getattr(tree, name), getattr(other, name), equal_nan=name == "threshold")
         for name in ("feature", "threshold", "value")
@@ -257,7 +258,7 @@ def same(tree, other):
 
 
 def predict_cells(rounds, case, X, y):
-    """The line for prediction with this tree."""
+    """Return the line of prediction with a tree."""
     labels, missed = {}, []
     points = X[N_GROWN:]
     fitted = {name: call() for name, call in contenders(case, X[:N_GROWN], y[:N_GROWN]).items()}
@@ -279,7 +280,7 @@ def predict_cells(rounds, case, X, y):
 
 
 def memory_rows(limit, wanted):
-    """The lines of the memory table, a contender each."""
+    """Yield the lines of the memory table, one per contender."""
     for case in (case for case in MEMORY if wanted(case.case)):
         for who in growths(case):
             announce(f"{case.case}, {who}")
@@ -287,7 +288,7 @@ def memory_rows(limit, wanted):
 
 
 def memory_cells(case, who, report):
-    """The line for one contender."""
+    """Return the line of one contender."""
     if "remark" in report:
         return case, who, *["–"] * (len(MEMORY_HEADER) - 3), report["remark"]
     sizes = report["peak"] / report["data"]
@@ -304,7 +305,7 @@ def memory_cells(case, who, report):
 
 
 def measure(case, who):
-    """Grow once in this process, after a small tree has loaded all that is needed."""
+    """Grow once in this process, after a small warm-up tree."""
     X, y = case.load()
     growth = growths(case)[who]
     growth(case, *few(X, y))()

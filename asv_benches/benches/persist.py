@@ -1,6 +1,6 @@
-"""Saving and loading: time against `pickle`, size of the file, for a model of arrays and for a list of many rules.
+"""Saving and loading: time relative to `pickle`, and file size, for a model of arrays and for a long rule list.
 
-Files are in memory: what is timed is the package, not a disk. `track_over_pickle` is a ratio, interleaved.
+Files are in memory, so disks are not measured. `track_over_pickle` is a ratio of interleaved measurements.
 """
 
 import io
@@ -15,14 +15,14 @@ POINTS = (20_000, 50)  # 9 MB with the coefficients
 
 
 def ridge_fit():
-    """A fit that holds its training points."""
+    """Return a fit that holds its training points."""
     X = normal(POINTS)
     kernels = require("kernels", "Linear")
     return require("ridge", "fit").fit(X, X[:, 0], 1e-3, kernels.Linear())
 
 
 def rule_list():
-    """The rules of a tree with some thousand leaves."""
+    """Return the rules of a tree with some thousand leaves."""
     X = normal((20_000, 10))
     y = (np.sin(3 * X[:, 0]) + X[:, 1] + normal(20_000, seed=1) > 0).astype(int)
     return require("rules", "extract").extract(require("tree", "grow").grow(X, y, min_leaf=2))

@@ -1,6 +1,6 @@
-"""Plots: time to draw a tree, decision regions and a curve of cross-validation on axes that are there, until pixels.
+"""Plots: time to draw a tree, decision regions and a cross-validation curve on existing axes, up to pixels.
 
-Where matplotlib is absent asv skips them.
+asv skips them if matplotlib is not installed.
 """
 
 from ._common import Repeats, require
@@ -10,7 +10,7 @@ N_POINTS = 400
 
 
 def figure():
-    """A figure without a window; asv skips the benchmark where matplotlib cannot be had."""
+    """Return a figure without a window; let asv skip the benchmark if matplotlib is not available."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
@@ -22,7 +22,7 @@ def figure():
 
 
 class Plot(Repeats):
-    """A tree of 30 leaves on Spambase, and a machine of 400 points in the plane."""
+    """Plots of a tree with 30 leaves on Spambase, and of an SVM on 400 points in the plane."""
 
     def setup(self):
         self.plot = require("plot", "tree", "regions", "cv_curve")

@@ -1,6 +1,6 @@
-"""Pruning: time of each method on a grown tree, of the path of a chain, and of cross-validation; what is chosen.
+"""Pruning: time of each method, of the path of a chain, and of cross-validation; the chosen sizes.
 
-The trees come from seeds and from the package. The track_ benchmarks have no noise: a change in one is another tree.
+The trees come from seeds and from the package. The track_ benchmarks are deterministic: a change means another tree.
 """
 
 from dataclasses import replace
@@ -31,7 +31,7 @@ SELECTIONS = {
 
 
 class Prune(Repeats):
-    """A tree of 20 000 rows to purity."""
+    """Methods on a tree of 20 000 rows grown to purity."""
 
     params = (list(METHODS),)
     param_names = ("method",)
@@ -51,7 +51,7 @@ class Prune(Repeats):
 
 
 class Chain(Repeats):
-    """A tree of 100 000 levels: what goes over all ancestors for every cut would take minutes."""
+    """A tree of 100 000 levels, on which an algorithm that visits all ancestors for every cut would take minutes."""
 
     def setup(self):
         self.prune = require("prune", "cost_complexity_path")
@@ -72,7 +72,7 @@ class Chain(Repeats):
 
 
 class CrossValidate(Repeats):
-    """Ten folds, on one thread."""
+    """Cross-validation with ten folds on one thread."""
 
     params = (list(SELECTIONS),)
     param_names = ("data",)

@@ -1,4 +1,4 @@
-"""The report: time and memory of the whole of it on Spambase, of reading a CSV file, and what it finds."""
+"""The report: time and memory of a whole report on Spambase, of reading a CSV file, and the scores."""
 
 import tempfile
 from pathlib import Path
@@ -9,7 +9,7 @@ N_ROWS = 50_000
 
 
 class Report:
-    """The command `kernelrules report` without a table: all four learners, five folds."""
+    """The command `kernelrules report` without a file: four learners, five folds."""
 
     rounds = 1
     repeat = 1
@@ -35,7 +35,7 @@ class Report:
 
 
 class Reading(Repeats):
-    """50 000 rows of twelve numbers and a category."""
+    """Reading a CSV file of 50 000 rows with twelve numbers and a category."""
 
     def setup(self):
         self.report = require("report", "read_sheet", "pose")

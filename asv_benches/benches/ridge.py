@@ -1,7 +1,7 @@
-"""Kernel ridge: time, peak memory, iterations and the gap that is left, for fits, conjugate gradients, posterior, path.
+"""Kernel ridge: time, peak memory, iterations and the remaining gap of fits, posteriors and paths.
 
-The sizes are such that a call takes some tenths of a second; peers_ridge.py has the large ones. The data come from
-seeds. The track_ benchmarks have no noise: more iterations is a slower solver whatever the clock says.
+A call takes some tenths of a second; peers_ridge.py has larger sizes. The data come from seeds. The track_ benchmarks
+are deterministic: more iterations mean a slower solver, whatever the clock shows.
 """
 
 from functools import partial
@@ -10,7 +10,7 @@ import numpy as np
 
 from ._common import Repeats, normal, require, rounded
 
-# The shape, the kernel (a name and what it is made with), the arguments of kernelrules.ridge.fit.
+# The shape, the kernel (name and parameters), the arguments of kernelrules.ridge.fit.
 FITS = {
     "RBF 3000x50": ((3000, 50), ("RBF", {"gamma": 0.02}), {}),
     "RBF 3000x50 intercept": ((3000, 50), ("RBF", {"gamma": 0.02}), {"intercept": True}),
@@ -26,7 +26,7 @@ LAM = 1e-4
 
 
 def problem(shape, targets=1):
-    """Normal points, and smooth functions of them with noise."""
+    """Return normal points, and smooth functions of them with noise."""
     X = normal(shape)
     noise = normal((shape[0], targets), seed=1)
     y = np.sin(X[:, :1]) + 0.5 * X[:, 1:2] ** 2 + 0.1 * noise
@@ -34,7 +34,7 @@ def problem(shape, targets=1):
 
 
 def fit_of(name):
-    """A function without arguments that fits, after a small fit has started the threads."""
+    """Return a function without arguments that fits, after a small fit has started the threads."""
     shape, (kind, parameters), options = FITS[name]
     options = dict(options)
     X, y = problem(shape, options.pop("targets", 1))
@@ -103,7 +103,7 @@ class Path(Repeats):
 
 
 class LargePath:
-    """Points from which on a band takes the place of eigenvectors."""
+    """Paths with so many points that a band replaces eigenvectors."""
 
     timeout = 300
     number = repeat = rounds = 1
@@ -123,7 +123,7 @@ class LargePath:
 
 
 class Beyond:
-    """Points whose kernel matrix would take 7 GB, to a rough tolerance: what memory conjugate gradients need."""
+    """Memory of conjugate gradients on points whose kernel matrix would take 7 GB, to a loose tolerance."""
 
     timeout = 300
     number = repeat = rounds = 1

@@ -1,15 +1,14 @@
-"""Rules: time of extraction, of matching, of simplifying; how much shorter lists become. peers_rules.py matches against
-scikit-learn.
+"""Rules: time of extraction, matching and simplification, and the reduction of list lengths.
 
-The rules of a tree are matched by a tree of splits that is made of them at the first call: `time_first_prediction` has
-that in it, the others do not. The track_ benchmarks have no noise.
+peers_rules.py compares matching with scikit-learn. The rules of a tree are matched by a tree of splits that the first
+call builds: `time_first_prediction` includes this, the others do not. The track_ benchmarks are deterministic.
 """
 
 from ._common import Repeats, require
 from ._tree_data import continuous, gaps, spam, tied
 
 N_GROWN, N_POINTS = 50_000, 200_000
-# The data, and what to tell tree.grow.
+# The data, and the arguments of tree.grow.
 TREES = {
     "spam": (spam, {}),
     "17 leaves": (lambda: continuous(N_GROWN + N_POINTS, 20), {"max_leaves": 17}),
@@ -21,7 +20,7 @@ TREES = {
 
 
 def grown_on(name):
-    """The modules tree and rules, the rows that a tree was grown on, the tree, and the rows to predict."""
+    """Return the modules tree and rules, the training rows, the tree, and the rows to predict."""
     tree, rules = require("tree", "grow"), require("rules", "extract", "predict")
     load, options = TREES[name]
     X, y = load()
@@ -58,7 +57,7 @@ class Rules(Repeats):
 
 
 class Simplified(Repeats):
-    """Lists made shorter: by exact reasoning, and by the rows of training."""
+    """Shortening of lists: by exact reasoning, and by the training rows."""
 
     params = (["spam", "depth 8", "missing"],)
     param_names = ("tree",)

@@ -1,12 +1,11 @@
-"""How time and memory grow with the number of rows n: Gram matrices, an SVM, a tree, and scikit-learn's beside them.
+"""Growth of time and memory with the number of rows n: Gram matrices, an SVM, a tree, with scikit-learn's beside them.
 
     python -m asv_benches.benches.scaling [--rounds N] > docs/benchmarks_scaling.json
 
-For every n each contender has a process of its own. Its first call says how far memory rises beyond the data. Then it
-is warm, as in the tables, and the best time of N later calls counts, or of as many as there are within 20 s. An
-exponent b is the slope of the least-squares line through (ln n, ln value), so that the value grows like n^b over the
-range measured; memory below 1 MB does not count, being the allocator's. The JSON goes into the documentation, where
-docs/figures/scaling.py draws it.
+For every n each contender runs in a separate process. Its first call measures the memory in addition to the data. The
+best time of N later calls counts, or of as many as fit in 20 s. An exponent b is the slope of the least-squares line
+through (ln n, ln value), so the value grows like n^b over the measured range; memory below 1 MB is ignored, because
+it is the allocator's. docs/figures/scaling.py draws the JSON in the documentation.
 """
 
 import argparse
@@ -22,7 +21,7 @@ from ._peers import ENOUGH_SECONDS, OURS, SKLEARN, THREADS, announce, facts, mea
 N_WARM_UP = 200
 LEAST_MEGABYTES = 1.0
 LIMIT_SECONDS = 600
-# What grows, the rows it is tried on, and the threads that both may use.
+# The problem, its numbers of rows, and the threads of both libraries.
 SIZES = {
     "gram": (1000, 2000, 4000, 8000, 16000),
     "svm": (1000, 2000, 4000, 8000, 16000),
@@ -32,7 +31,7 @@ N_THREADS = {"gram": THREADS, "svm": THREADS, "tree": 1}
 
 
 def gram(n, who):
-    """The RBF matrix of n points with 20 coordinates."""
+    """Return a call that computes the RBF matrix of n points with 20 coordinates."""
     X = np.random.default_rng(0).normal(size=(n, 20))
     if who == OURS:
         from kernelrules import kernels
@@ -44,7 +43,7 @@ def gram(n, who):
 
 
 def svm(n, who):
-    """Two classes of overlapping clusters, 20 coordinates, RBF, C = 1."""
+    """Return a call that fits an SVM to overlapping clusters of two classes: 20 coordinates, RBF, C = 1."""
     X, y = _svm_data.clusters(n, 20)
     if who == OURS:
         from kernelrules import kernels, svm
@@ -56,7 +55,7 @@ def svm(n, who):
 
 
 def tree(n, who):
-    """A Gini tree of 10 continuous columns, to purity."""
+    """Return a call that grows a Gini tree of 10 continuous columns to purity."""
     X, y = _tree_data.continuous(n, 10)
     if who == OURS:
         from kernelrules import tree
@@ -71,8 +70,10 @@ PROBLEMS = {"gram": gram, "svm": svm, "tree": tree}
 
 
 def alone(what, who, n, rounds):
-    """In a process of its own: megabytes of the first call, after a small one that loads what is loaded late, and the
-    best seconds of later ones. The first finds its pages for the first time, which takes longer than to fill them."""
+    """Measure the megabytes of the first call, after a small warm-up call, and the best seconds of later calls.
+
+    It runs in a separate process. The first call maps its pages, which takes longer than filling them.
+    """
     call, data = PROBLEMS[what](n, who)
     call(*(part[:N_WARM_UP] for part in data))
     once = partial(call, *data)
@@ -81,12 +82,12 @@ def alone(what, who, n, rounds):
 
 
 def exponent(ns, values):
-    """The slope of ln value over ln n."""
+    """Return the slope of ln value over ln n."""
     return float(np.polyfit(np.log(ns), np.log(values), 1)[0])
 
 
 def measured(what, rounds):
-    """{who: {"n", "s", "MB", "exponent of time", "exponent of memory"}}."""
+    """Return {who: {"n", "s", "MB", "exponent of time", "exponent of memory"}}."""
     found = {who: [] for who in (OURS, SKLEARN)}
     for n in SIZES[what]:
         announce(f"{what}, n = {n}")
@@ -107,7 +108,7 @@ def measured(what, rounds):
 
 
 def main():
-    """Everything, as JSON; or, with four arguments, one contender for the parent process."""
+    """Print all measurements as JSON; or, with four arguments, one contender for the parent process."""
     if len(sys.argv) == 5 and sys.argv[1] in PROBLEMS:
         what, who, n, rounds = sys.argv[1:]
         print(json.dumps(alone(what, who, int(n), int(rounds))))
@@ -115,7 +116,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=5, metavar="N")
     options = parser.parse_args()
-    about = facts("scaling")  # before anything is measured: the load is that of others
+    about = facts("scaling")  # before the measurements, so that the load is that of other processes
     print(json.dumps({"facts": about, **{what: measured(what, options.rounds) for what in PROBLEMS}}, indent=1))
 
 

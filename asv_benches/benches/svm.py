@@ -1,8 +1,8 @@
-"""Support vector machines: time, peak memory, and what the solver did: steps, kernel rows, the gap that is left.
+"""Support vector machines: time, peak memory, solver steps, kernel rows, and the remaining gap.
 
-The sizes are such that a fit takes some tenths of a second; peers_svm.py has the large ones. The data come from seeds
-and from the package. The track_ benchmarks have no noise on one machine: more steps or rows is a slower solver whatever
-the clock says, and a larger gap is speed bought with exactness.
+A fit takes some tenths of a second; peers_svm.py has larger sizes. The data come from seeds and from the package. The
+track_ benchmarks are deterministic on one machine: more steps or rows mean a slower solver, whatever the clock shows,
+and a larger gap means speed at the expense of accuracy.
 """
 
 from functools import partial
@@ -17,7 +17,7 @@ FITS = {
     "spam C=100": (spam, "svc", 1 / 57, {"C": 100.0}),
     "RBF 5000x50": (partial(clusters, 5000, 50), "svc", 1 / 50, {"C": 1.0}),
     "linear 5000x50": (partial(clusters, 5000, 50), "svc", None, {"C": 1.0}),
-    "linear 5000x50, C=100": (partial(clusters, 5000, 50), "svc", None, {"C": 100.0}),  # ends by interior points
+    "linear 5000x50, C=100": (partial(clusters, 5000, 50), "svc", None, {"C": 100.0}),  # solved by interior points
     "CSR linear 3000x20000": (partial(text, 3000), "svc", None, {"C": 1.0}),
     "CSR RBF 3000x20000": (partial(text, 3000), "svc", 1.0, {"C": 1.0}),
     "ten classes, ovo": (partial(clusters, 4000, 50, 10), "svc", 1 / 50, {"C": 1.0}),
@@ -32,13 +32,13 @@ BEYOND_CACHE = {"n": 10000, "cache_mb": 20}  # the Gram matrix would be 400 MB i
 
 
 def require_rows_computed():
-    """Skip a benchmark where models do not say how many kernel rows were computed."""
+    """Skip a benchmark if models do not report the number of computed kernel rows."""
     if not hasattr(require("results", "SVMModel").SVMModel, "rows_computed"):
         raise NotImplementedError("no SVMModel.rows_computed in this version")
 
 
 def fit_of(name):
-    """A function without arguments that trains, after a small fit has started the threads."""
+    """Return a function without arguments that trains, after a small fit has started the threads."""
     load, function, gamma, parameters = FITS[name]
     train = getattr(require("svm", function), function)
     X, y = load()
@@ -49,7 +49,7 @@ def fit_of(name):
 
 
 class OfProblem(Repeats):
-    """A function that trains one of the problems."""
+    """Training of the problems."""
 
     params = (list(FITS),)
     param_names = ("problem",)
@@ -80,7 +80,7 @@ class Fit(OfProblem):
 
 
 class KernelRows(OfProblem):
-    """All rows where the whole Gram matrix is kept; for the linear kernel those of its working sets."""
+    """Computed rows: all if the whole Gram matrix is kept; for the linear kernel those of its working sets."""
 
     unit = "rows"
 
@@ -93,7 +93,7 @@ class KernelRows(OfProblem):
 
 
 class BeyondCache(Repeats):
-    """A cache for a twentieth of the Gram matrix: rows are computed again, and memory must stay within it."""
+    """A cache for a twentieth of the Gram matrix: rows are recomputed, and memory must stay within the limit."""
 
     def setup(self):
         require_rows_computed()
@@ -116,7 +116,7 @@ class BeyondCache(Repeats):
 
 
 class Choose(Repeats):
-    """Many fits of the same data, which share kernel rows and start from each other."""
+    """Many fits to the same data, which share kernel rows and are warm-started."""
 
     Cs = tuple(10.0**k for k in range(-2, 3))
     gammas = (0.004, 0.016, 0.064)
@@ -160,7 +160,7 @@ class Choose(Repeats):
 
 
 class OfMachine(Repeats):
-    """A machine trained on 2000 rows, and points for it."""
+    """Prediction with a machine trained on 2000 rows."""
 
     params = (["two classes", "ten classes, ovo", "ten classes, ovr", "CSR"],)
     param_names = ("machine",)
@@ -190,7 +190,7 @@ class Predict(OfMachine):
 
 
 class PredictOne(OfMachine):
-    """What a call costs beside its arithmetic."""
+    """The overhead of a call."""
 
     n_points = 1
     number = 0  # short calls: asv chooses how many to time together

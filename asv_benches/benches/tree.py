@@ -1,7 +1,7 @@
-"""Trees: time, peak memory, and what was grown: nodes, bytes moved for them, and the loss that they leave.
+"""Trees: time, peak memory, numbers of nodes, bytes moved, and the remaining loss.
 
-The sizes are such that a tree takes some hundredths of a second; peers_tree.py has the large ones. The data come from
-seeds and from the package. The track_ benchmarks have no noise: a change in one is another tree.
+A tree takes some hundredths of a second; peers_tree.py has larger sizes. The data come from seeds and from the
+package. The track_ benchmarks are deterministic: a change means another tree.
 """
 
 from functools import partial
@@ -68,7 +68,7 @@ class Grow(Repeats):
 
 
 class OfTree(Repeats):
-    """A tree of 50000 rows, and other rows for it."""
+    """Prediction with a tree of 50000 rows."""
 
     params = (["depth 8", "full"],)
     param_names = ("tree",)
@@ -96,7 +96,7 @@ class Predict(OfTree):
 
 
 class PredictOne(OfTree):
-    """What a call costs beside the walk."""
+    """The overhead of a call."""
 
     n_points = 1
     number = 0  # short calls: asv chooses how many to time together

@@ -1,4 +1,4 @@
-"""kr_gram from cffi, in ABI mode: no compiler is needed."""
+"""Call kr_gram from cffi in ABI mode, which needs no compiler."""
 
 import ctypes
 
@@ -18,7 +18,7 @@ KR_POLYNOMIAL = 1  # kr_kernel_kind in api.h
 
 
 def address_of(name):
-    """The address of an exported function, whatever its signature."""
+    """Return the address of an exported function, without checking its signature."""
     get_name, get_pointer = ctypes.pythonapi.PyCapsule_GetName, ctypes.pythonapi.PyCapsule_GetPointer
     get_name.restype, get_name.argtypes = ctypes.c_char_p, (ctypes.py_object,)
     get_pointer.restype, get_pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)

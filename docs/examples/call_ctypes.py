@@ -1,4 +1,4 @@
-"""kr_gram from ctypes: the address comes out of the capsule that Cython puts in the module's table."""
+"""Call kr_gram from ctypes, by the address in the capsule that Cython stores in the module."""
 
 import ctypes
 
@@ -10,7 +10,7 @@ KR_RBF = 2  # kr_kernel_kind in api.h
 
 
 class Kernel(ctypes.Structure):
-    """kr_kernel of api.h."""
+    """The struct kr_kernel of api.h."""
 
     _fields_ = (
         ("kind", ctypes.c_int),
@@ -21,7 +21,7 @@ class Kernel(ctypes.Structure):
 
 
 def address_of(name, signature):
-    """The address of an exported function; ValueError if its signature is not the one expected."""
+    """Return the address of an exported function; raise ValueError if its signature differs."""
     get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
     get_pointer.restype, get_pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
     return get_pointer(cython_api.__pyx_capi__[name], signature)

@@ -1,4 +1,4 @@
-"""kr_gram from code that numba compiles: row sums of a kernel matrix that never exists as a whole."""
+"""Call kr_gram from numba-compiled code: row sums of a kernel matrix that is never stored as a whole."""
 
 import ctypes
 
@@ -21,7 +21,7 @@ kr_gram = ctypes.CFUNCTYPE(
 
 @numba.njit
 def row_sums(X, kernel, block):
-    """The sums of the rows of the kernel matrix of X, from `block` rows of it at a time; NaN where a call fails."""
+    """Return the row sums of the kernel matrix of X, computed `block` rows at a time; NaN if a call fails."""
     n, p = X.shape
     totals = np.empty(n)
     rows = np.empty((block, n))

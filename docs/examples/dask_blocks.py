@@ -1,7 +1,7 @@
-"""Kernel ridge regression, nearly, on a dask array that is never in memory as a whole.
+"""Approximate kernel ridge regression on a dask array that is never in memory as a whole.
 
-Blocks of rows are made by dask, mapped by Nyström's features of some rows, and added up as moments. With an executor of
-a dask cluster, `Client.get_executor()`, each block is made and mapped by a worker and never leaves it.
+Dask creates blocks of rows, a Nyström map transforms them, and their moments are added up. With the executor of a dask
+cluster, `Client.get_executor()`, a worker creates and transforms each block, and the block never leaves it.
 """
 
 import dask.array as da

@@ -1,7 +1,7 @@
-"""A grid of C and gamma on a cluster of dask's: 110 tasks of 13 fits each.
+"""Tune C and gamma on a dask cluster: 110 tasks of 13 fits each.
 
-The cluster is one in this process, and the data are few: with the address of a scheduler, such as "scheduler:8786", the
-same function uses the machines behind it.
+The cluster runs in this process, and the data are few. With the address of a scheduler, such as "scheduler:8786", the
+same function uses its machines.
 """
 
 import numpy as np
@@ -11,7 +11,7 @@ from kernelrules import datasets, svm
 
 
 def tuned(X, y, address):
-    """C and gamma by ten folds: a task for each gamma and fold."""
+    """Tune C and gamma by ten folds, with one task per gamma and fold."""
     with Client(address) as client:
         return svm.tune(X, y, Cs=np.logspace(-2, 4, 13), gammas=np.logspace(-4, 1, 11), folds=10, rng=0,
                         executor=client.get_executor(), progress=True)  # fmt: skip

@@ -1,4 +1,4 @@
-"""scikit-learn's estimators and those that take their place: one import changes, the code around them does not."""
+"""Replace scikit-learn's estimators by those of kernelrules: only the import changes."""
 
 import numpy as np
 from sklearn import datasets, kernel_ridge, semi_supervised, svm, tree
@@ -14,11 +14,11 @@ width = X[:, 3]
 
 
 def same(ours, theirs):
-    """Equal but for what the tolerance, and scikit-learn's float32 rows, leave open."""
+    """Assert that both are equal up to the tolerance and scikit-learn's float32 rows."""
     np.testing.assert_allclose(ours, theirs, atol=1e-5)
 
 
-# ---- one estimator for the other ------------------------------------------------------------------------------------
+# ---- replacing one estimator -----------------------------------------------------------------------------------------
 tight = {"C": 2.0, "tol": 1e-8}
 ours, theirs = (e.fit(X, y) for e in (estimators.KernelSVC(**tight), svm.SVC(**tight)))
 assert np.array_equal(ours.predict(X), theirs.predict(X))
@@ -34,13 +34,13 @@ limits = {"max_depth": 2, "min_samples_leaf": 0.1, "random_state": 0}
 ours, theirs = (e(**limits).fit(X, y) for e in (estimators.TreeClassifier, tree.DecisionTreeClassifier))
 same(ours.predict_proba(X), theirs.predict_proba(X))
 
-# ---- few labels -----------------------------------------------------------------------------------------------------
+# ---- semi-supervised ------------------------------------------------------------------------------------------------
 some = np.where(np.arange(150) % 5 == 0, y, -1)
 ours, theirs = (e.fit(X, some) for e in (estimators.GraphClassifier(), semi_supervised.LabelSpreading(kernel="knn")))
 for fitted in (ours, theirs):
     assert np.mean(fitted.transduction_ == y) >= 0.9
 
-# ---- in a pipeline, in a search, calibrated -------------------------------------------------------------------------
+# ---- pipeline, search and calibration -------------------------------------------------------------------------------
 for machine in (estimators.KernelSVC(), svm.SVC()):
     search = GridSearchCV(
         make_pipeline(StandardScaler(), machine), {f"{type(machine).__name__.lower()}__C": [0.1, 1.0]}
@@ -49,9 +49,9 @@ for machine in (estimators.KernelSVC(), svm.SVC()):
     shares = CalibratedClassifierCV(machine, cv=3).fit(X, y).predict_proba(X)
     assert (shares.argmax(axis=1) == y).mean() > 0.95
 
-# ---- what scikit-learn has not --------------------------------------------------------------------------------------
+# ---- without counterpart in scikit-learn -----------------------------------------------------------------------------
 pruned = estimators.PrunedTreeClassifier(random_state=0).fit(X, y)
 print(rules.extract(pruned.tree_, feature_names=["sl", "sw", "pl", "pw"]))
 print(estimators.RuleListClassifier(random_state=0).fit(X, y).rules_)
 assert cross_val_score(pruned, X, y).mean() > 0.9
-print("in place")
+print("estimators agree")

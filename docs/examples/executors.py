@@ -1,6 +1,6 @@
-"""The same fit by threads and by processes: the same bits, and data that are handed over once.
+"""The same fit with threads and with processes: the results have the same bits, and data are sent once.
 
-Run it as a script: processes that are spawned import the file that started them, hence the last two lines.
+Run it as a script: spawned processes import the file that started them, hence the last two lines.
 """
 
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
@@ -16,12 +16,12 @@ y = y[::10]
 
 
 def tuned(executor=None):
-    """C and gamma by five folds: a task for each gamma and fold."""
+    """Tune C and gamma by five folds, with one task per gamma and fold."""
     return svm.tune(X, y, Cs=[0.1, 1.0, 10.0], gammas=[0.003, 0.01, 0.03], rng=0, executor=executor)
 
 
 def main():
-    """Compare."""
+    """Compare the results of the executors."""
     alone = tuned()
     print(alone.best, f"error {alone.mean.min():.3f}")
     with ThreadPoolExecutor(2) as threads, ProcessPoolExecutor(2, mp_context=get_context("spawn")) as processes:

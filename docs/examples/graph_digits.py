@@ -1,7 +1,7 @@
-"""Handwritten digits with five labels a class: a fit on a graph of neighbours against scikit-learn's two methods.
+"""Handwritten digits with five labels per class: a fit on a neighbour graph against two methods of scikit-learn.
 
-1797 pictures of 8 × 8 grey levels; 50 of them have a label, the others are to be told. The accuracy is that on the
-unlabelled ones, the mean of five draws of labels.
+The data are 1797 images of 8 × 8 grey levels, of which 50 have a label. The accuracy on the unlabelled images is
+averaged over five random draws of labels.
 """
 
 import warnings
@@ -17,32 +17,32 @@ W = graph.knn_graph(X, 10, "rbf")
 
 
 def draw(seed):
-    """Five points of each class."""
+    """Return five random points of each class."""
     rng = np.random.default_rng(seed)
     return np.concatenate([rng.choice(np.flatnonzero(y == c), 5, replace=False) for c in range(10)])
 
 
 def ours(labelled):
-    """The normalised Laplacian, λn = 0.1."""
+    """Fit with the normalised Laplacian and λn = 0.1."""
     result = graph.fit(W, y[labelled], 0.1 / len(labelled), labelled, normalised=True)
     assert result.certificate.converged
     return result.labels
 
 
 def theirs(method):
-    """A method of scikit-learn's on its own graph of ten neighbours; -1 stands for no label there."""
+    """Fit a method of scikit-learn on its own graph of ten neighbours, with -1 for points without a label."""
 
     def labels(labelled):
         known = np.full(len(y), -1)
         known[labelled] = y[labelled]
-        with warnings.catch_warnings(action="ignore"):  # LabelPropagation stops at its limit, and divides 0 by 0
+        with warnings.catch_warnings(action="ignore"):  # it reaches its limit and divides 0 by 0
             return method(kernel="knn", n_neighbors=10).fit(X, known).transduction_
 
     return labels
 
 
 def accuracy(labels, labelled):
-    """On what has no label."""
+    """Return the accuracy on the points without a label."""
     return np.delete(labels == y, labelled).mean()
 
 

@@ -1,7 +1,7 @@
-"""Reuters-21578, is a story about earnings? Rules learned from the words, next to a decision tree and a linear SVM.
+"""Classify Reuters-21578 stories about earnings: rules learned from words, a decision tree and a linear SVM.
 
-The data are not part of the package: the folder `shared` beside the checkout, or $KERNELRULES_SHARED, has them. Where
-it is absent nothing is run.
+The data are not part of the package. They are read from the folder `shared` beside the checkout, or from
+$KERNELRULES_SHARED. If it is absent, nothing is run.
 """
 
 import os
@@ -14,11 +14,11 @@ from scipy import sparse
 from kernelrules import kernels, rules, svm, tree
 
 FILE = "reuters21578_modapte_bow.npz"
-N_COMMON = 50  # stories that a word must be in for the tree, which looks at words as dense columns
+N_COMMON = 50  # least number of stories with a word for the tree, which uses dense columns
 
 
 def load(path):
-    """Counts of words and whether the story is about earnings, of the training and of the test stories; the words."""
+    """Return word counts and labels of the training and of the test stories, and the words."""
     with np.load(path) as stored:
         words = [word.decode() for word in stored["vocabulary"]]
         earn = [topic.decode() for topic in stored["topics"]].index("earn")
@@ -32,7 +32,7 @@ def load(path):
 
 
 def unit_rows(X):
-    """1 + log counts, rows of length 1: what linear machines want of text."""
+    """Return 1 + log counts in rows of unit length, the usual scaling of text for linear SVMs."""
     X = X.copy()
     X.data = 1 + np.log(X.data)
     lengths = np.sqrt(X.multiply(X).sum(axis=1))
@@ -40,15 +40,15 @@ def unit_rows(X):
 
 
 def precision_and_recall(said, y):
-    """Share of "earn" that is right, and share of the stories about earnings that is found."""
+    """Return precision and recall of the class "earn"."""
     hit = ((said == "earn") & (y == "earn")).sum()
     return hit / (said == "earn").sum(), hit / (y == "earn").sum()
 
 
 def main(path):
-    """Learn, test, print."""
+    """Fit and test the three models, and print the results."""
     (X, y), (Z, z), words = load(path)
-    learned = rules.induce(X > 0, y, rng=0, feature_names=words)  # each word present or absent
+    learned = rules.induce(X > 0, y, rng=0, feature_names=words)  # presence of each word
     common = np.flatnonzero(np.bincount(X.indices, minlength=X.shape[1]) >= N_COMMON)
     grown = tree.grow(X[:, common], y, min_leaf=5)
     machine = svm.svc(unit_rows(X), y, kernel=kernels.Linear())

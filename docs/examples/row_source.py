@@ -1,6 +1,6 @@
-"""A kr_row_source of one's own: a kernel between words, the number of letter pairs that two of them share.
+"""A user-defined kr_row_source: a kernel between words, the number of letter pairs that two words share.
 
-fill() is compiled by numba here; a C function, or a Cython one marked `noexcept nogil`, serves as well.
+numba compiles fill(); a C function, or a Cython function marked `noexcept nogil`, would do as well.
 """
 
 import ctypes
@@ -15,7 +15,7 @@ N_PAIRS = 26 * 26
 
 words = ["banana", "bandana", "ananas", "cabbage", "sausage"]
 n_words = len(words)
-pairs = np.zeros((n_words, N_PAIRS))  # how often each pair of letters stands in each word
+pairs = np.zeros((n_words, N_PAIRS))  # count of each letter pair in each word
 for i, word in enumerate(words):
     for first, second in pairwise(word):
         pairs[i, 26 * (ord(first) - ord("a")) + ord(second) - ord("a")] += 1
@@ -25,7 +25,7 @@ doubles, indices = types.CPointer(types.float64), types.CPointer(types.intp)
 
 @numba.cfunc(types.intc(doubles, indices, types.intp, doubles))
 def fill(state, rows, n_rows, out):
-    """Row rows[r] of the kernel matrix to out[r * n .. r * n + n), for every r."""
+    """Write row rows[r] of the kernel matrix to out[r * n .. r * n + n), for every r."""
     pairs = numba.carray(state, (n_words, N_PAIRS))
     for r in range(n_rows):
         if rows[r] < 0 or rows[r] >= n_words:
@@ -36,14 +36,14 @@ def fill(state, rows, n_rows, out):
 
 
 class RowSource(ctypes.Structure):
-    """kr_row_source of api.h."""
+    """The struct kr_row_source of api.h."""
 
     _fields_ = (("state", ctypes.c_void_p), ("fill", ctypes.c_void_p))
 
 
-source = RowSource(pairs.ctypes.data, fill.address)  # `pairs` has to live as long as the source is in use
+source = RowSource(pairs.ctypes.data, fill.address)  # `pairs` must outlive the source
 
-# What a solver does with it: ask for some rows at a time.
+# A solver requests some rows at a time.
 ask = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_void_p)(source.fill)
 wanted = np.array([0, 3], dtype=np.intp)
 block = np.empty((2, n_words))

@@ -1,6 +1,6 @@
-"""scikit-learn's estimators and what takes their place here, fitted side by side: the same numbers up to rounding.
+"""scikit-learn's SVMs and their counterparts in kernelrules: the same numbers up to rounding.
 
-Where the two differ on purpose, this file shows it too.
+The last section shows the intended differences.
 """
 
 from itertools import combinations
@@ -17,11 +17,11 @@ y = np.array(["setosa", "versicolor", "virginica"])[y]
 two = y != "setosa"
 target = X[:, 3] + 0.1 * X[:, 0] ** 2
 weight = np.random.default_rng(0).uniform(0.5, 2.0, size=len(y))
-TIGHT = {"tol": 1e-8}  # both tolerances mean the same thing
+TIGHT = {"tol": 1e-8}  # both tolerances have the same meaning
 
 
 def near(ours, theirs):
-    """Equal but for what the tolerance, and scikit-learn's float32 rows, leave open."""
+    """Assert that both are equal up to the tolerance and scikit-learn's float32 rows."""
     np.testing.assert_allclose(ours, theirs, atol=1e-5)
 
 
@@ -33,7 +33,7 @@ near(ours.dual_coef, theirs.dual_coef_)
 near(ours.intercept, theirs.intercept_)
 assert np.array_equal(ours.support, theirs.support_)
 
-# ---- three classes: pairs in the same order; coefficients have a row a machine here, and a packed layout there ------
+# ---- three classes: pairs in the same order; one row of coefficients per machine, packed in scikit-learn --------
 theirs = SVC(C=2.0, decision_function_shape="ovo", **TIGHT).fit(X, y)
 ours = svm.svc(X, y, C=2.0, **TIGHT)
 near(svm.decision(ours, X), theirs.decision_function(X))
@@ -55,7 +55,7 @@ for name, kernel in (("poly", kernels.Polynomial(3, "scale", 0.0)), ("sigmoid", 
     ours = svm.svc(X[two], y[two], kernel=kernel, class_weight="balanced", sample_weight=weight[two], **TIGHT)
     near(svm.decision(ours, X[two]), theirs.decision_function(X[two]))
 
-# ---- the other four kinds --------------------------------------------------------------------------------------------
+# ---- the other four formulations -------------------------------------------------------------------------------------
 theirs = NuSVC(nu=0.3, **TIGHT).fit(X[two], y[two], sample_weight=weight[two])
 near(svm.decision(svm.svc(X[two], y[two], nu=0.3, sample_weight=weight[two], **TIGHT), X), theirs.decision_function(X))
 theirs = SVR(C=3.0, epsilon=0.2, **TIGHT).fit(X, target, sample_weight=weight)
@@ -67,13 +67,13 @@ ours = svm.one_class(X, nu=0.2, sample_weight=weight, **TIGHT)
 near(svm.decision(ours, X), theirs.decision_function(X))
 near(-ours.intercept, theirs.offset_)
 
-# ---- what differs ----------------------------------------------------------------------------------------------------
-# On the boundary: the first class here, the second one there.
+# ---- differences -----------------------------------------------------------------------------------------------------
+# On the boundary: the first class in kernelrules, the second in scikit-learn.
 line, sides = [[-1.0], [1.0]], ["a", "b"]
 assert svm.predict(svm.svc(line, sides, kernel=kernels.Linear()), [[0.0]])[0] == "a"
 assert SVC(kernel="linear").fit(line, sides).predict([[0.0]])[0] == "b"
 
-# Ties of votes: summed confidence here, the first class there unless break_ties is set.
+# Ties of votes: summed confidence in kernelrules, the first class in scikit-learn unless break_ties is set.
 points = np.random.default_rng(1).normal(size=(60, 2))
 kind = np.arange(60) % 3
 new = np.random.default_rng(2).uniform(-3.0, 3.0, size=(5000, 2))
@@ -85,10 +85,10 @@ assert (svm.predict(ours, new) == theirs.predict(new))[~tied].mean() > 0.999
 assert (theirs.predict(new[tied]) == 0).all()
 assert len(np.unique(svm.predict(ours, new[tied]))) == 3
 
-# class_weight with nu: used here, ignored there.
+# class_weight with nu: used in kernelrules, ignored in scikit-learn.
 plain, told = (NuSVC(nu=0.3, class_weight=w).fit(X[two], y[two]) for w in (None, {"versicolor": 3.0}))
 assert np.array_equal(plain.decision_function(X), told.decision_function(X))
 plain, told = (svm.svc(X[two], y[two], nu=0.3, class_weight=w) for w in (None, {"versicolor": 3.0}))
 assert np.abs(svm.decision(plain, X) - svm.decision(told, X)).max() > 0.1
 
-print("as in scikit-learn")
+print("kernelrules and scikit-learn agree")

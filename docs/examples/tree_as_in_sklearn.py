@@ -1,6 +1,6 @@
-"""scikit-learn's trees and what takes their place here, grown side by side: the same trees where no gains tie.
+"""scikit-learn's trees and their counterparts in kernelrules: the same trees if no gains tie.
 
-Where the two differ on purpose, this file shows it too.
+The last section shows the intended differences.
 """
 
 import numpy as np
@@ -9,14 +9,14 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from kernelrules import tree
 
 rng = np.random.default_rng(0)
-X = rng.normal(size=(2000, 6)).astype(np.float32) * 1000  # spread out: scikit-learn takes what is 1e-7 apart for equal
+X = rng.normal(size=(2000, 6)).astype(np.float32) * 1000  # spread out: scikit-learn treats values within 1e-7 as equal
 kind = np.array(["a", "b", "c"])[np.digitize(X[:, 0] + X[:, 1] + 500 * rng.normal(size=2000), [-600, 600])]
 target = X[:, 0] + X[:, 2] ** 2 / 1000 + 300 * rng.normal(size=2000)
 weight = rng.integers(1, 4, size=2000).astype(float)
 
 
 def same(ours, theirs):
-    """Equal splits, impurities, values and leaves, node by node: both number nodes depth-first."""
+    """Assert equal splits, impurities, values and leaves, node by node; both number nodes depth-first."""
     nodes = theirs.tree_
     inner = ours.left >= 0
     assert np.array_equal(ours.left, nodes.children_left)
@@ -52,14 +52,14 @@ for criterion, y in (("squared_error", target), ("absolute_error", target), ("po
     theirs = DecisionTreeRegressor(criterion=criterion, max_depth=3, min_samples_leaf=10, random_state=0).fit(X, y)
     same(tree.grow(X, y, criterion=criterion, max_depth=3, min_leaf=10), theirs)
 
-# ---- best first: the same leaves; scikit-learn numbers them in the order in which they were made ---------------------
+# ---- best-first growth: the same leaves; scikit-learn numbers nodes in the order of growth ---------------------------
 theirs = DecisionTreeClassifier(max_leaf_nodes=12, random_state=0).fit(X, kind)
 ours = tree.grow(X, kind, max_leaves=12)
 pairs = set(zip(tree.apply(ours, X).tolist(), theirs.apply(X).tolist(), strict=True))
 assert len(pairs) == ours.n_leaves == theirs.get_n_leaves() == 12
 np.testing.assert_allclose(tree.predict_proba(ours, X), theirs.predict_proba(X), atol=1e-12)
 
-# ---- the way to a leaf, and missing values --------------------------------------------------------------------------
+# ---- decision paths and missing values ------------------------------------------------------------------------------
 ours, theirs = tree.grow(X, kind, max_depth=3), DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, kind)
 assert (tree.decision_path(ours, X) != theirs.decision_path(X)).nnz == 0
 gaps = np.where(rng.random(X.shape) < 0.1, np.nan, X)
@@ -67,25 +67,25 @@ theirs = DecisionTreeClassifier(max_depth=3, min_samples_leaf=20, random_state=0
 ours = tree.grow(gaps, kind, max_depth=3, min_leaf=20)  # missing="extra": both learn the side
 assert np.array_equal(tree.predict(ours, gaps), theirs.predict(gaps))
 
-# ---- what differs ---------------------------------------------------------------------------------------------------
-# Values: compared as they are here, rounded to float32 there; and there 1e-7 apart is equal.
+# ---- differences ----------------------------------------------------------------------------------------------------
+# Values: compared exactly in kernelrules; scikit-learn rounds to float32 and treats values within 1e-7 as equal.
 for close in ([[1.0], [1.0 + 1e-9]], [[0.0], [5e-8]]):
     assert tree.grow(close, [0, 1]).n_leaves == 2
     assert DecisionTreeClassifier().fit(close, [0, 1]).get_n_leaves() == 1
 
-# Equal gains: the lowest column here, any of them there.
+# Equal gains: the lowest column in kernelrules, any of them in scikit-learn.
 thrice = np.repeat(np.arange(8.0)[:, None], 3, axis=1)
 first = {int(DecisionTreeClassifier(random_state=s).fit(thrice, [0, 1] * 4).tree_.feature[0]) for s in range(30)}
 assert tree.grow(thrice, [0, 1] * 4).feature[0] == 0
 assert len(first) > 1
 
-# Several targets: the sum of their losses here, the mean there; the splits are the same.
+# Several targets: the sum of their losses in kernelrules, the mean in scikit-learn; the splits are the same.
 both = np.column_stack([target, -2 * target])
 ours = tree.grow(X, both, criterion="squared_error", max_depth=3)
 theirs = DecisionTreeRegressor(max_depth=3, random_state=0).fit(X, both)
 np.testing.assert_allclose(ours.impurity, 2 * theirs.tree_.impurity)
 
-# Poisson: there no child may have the mean 0.
+# Poisson: in scikit-learn no child may have the mean 0.
 counts = [0.0, 0.0, 1.0, 1.0]
 assert tree.grow([[0.0], [1.0], [2.0], [3.0]], counts, criterion="poisson").threshold[0] == 1.5
 assert DecisionTreeRegressor(criterion="poisson").fit([[0.0], [1.0], [2.0], [3.0]], counts).tree_.threshold[0] == 2.5
@@ -99,4 +99,4 @@ line[:, 0] = np.linspace(X[:, 0].min(), X[:, 0].max(), 200)
 assert (np.diff(tree.predict(ours, line)) >= 0).all()
 np.testing.assert_allclose(tree.predict(ours, X), theirs.predict(X), rtol=1e-9)
 
-print("as in scikit-learn")
+print("kernelrules and scikit-learn agree")

@@ -1,7 +1,7 @@
-"""Spambase as two pictures split it: as The Elements of Statistical Learning does, where its split is at hand.
+"""The split of Spambase in two figures: that of The Elements of Statistical Learning, if it is available.
 
-The split is not part of the package, and may not become one: the folder `shared` beside the checkout, or
-$KERNELRULES_SHARED, has it. Where it is absent, as many rows are drawn at random.
+The split cannot be distributed with the package. It is read from the folder `shared` beside the checkout, or from
+$KERNELRULES_SHARED. If it is absent, the same number of rows is drawn at random.
 """
 
 import os
@@ -15,7 +15,7 @@ N_TEST = 1536
 
 
 def find_split():
-    """A mask of the book's test rows, in the order of `datasets.spambase`; None where there is none."""
+    """Return a mask of the book's test rows, in the order of `datasets.spambase`; None if it is unavailable."""
     for folder in (os.environ.get("KERNELRULES_SHARED"), Path(__file__).resolve().parents[3] / "shared"):
         path = Path(folder or "", "data", "spambase_esl.csv.gz")
         if folder and path.exists():
@@ -24,7 +24,7 @@ def find_split():
 
 
 def spam():
-    """X, y, the names of the columns, a mask of the test rows, and what to call these."""
+    """Return X, y, the column names, a mask of the test rows, and a label for these rows."""
     X, y, names, _ = datasets.spambase()
     test, called = find_split(), "the book's test rows"
     if test is None:

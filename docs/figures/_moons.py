@@ -1,10 +1,10 @@
-"""The points that two pictures show: two moons, of which a few labels are known."""
+"""The data of two figures: two moons with a few known labels."""
 
 import numpy as np
 
 
 def two_moons(n=400, noise=0.1, seed=3):
-    """Two half circles that reach into each other; the class, and six points of which it is known."""
+    """Return the points of two interleaved half circles, their classes, and six labelled points."""
     rng = np.random.default_rng(seed)
     angle, y = rng.uniform(0, np.pi, n), np.arange(n) % 2
     X = np.c_[np.cos(angle), np.sin(angle)]

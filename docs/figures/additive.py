@@ -1,4 +1,4 @@
-"""The picture of guide/additive.rst: weights along the path, the error that chooses λ, and the gap over all stumps.
+"""The figure of guide/additive.rst: weights along the path, the error that chooses λ, and the gap over all stumps.
 
 docs/conf.py runs it; `python docs/figures/additive.py` writes additive.png here.
 """
@@ -12,7 +12,7 @@ BLUE, RED, DARK = "#1f5fa8", "#c44e52", "#333333"
 
 
 def draw_path(axes, model):
-    """Weights of the rules against λ, those of the chosen λ in colour."""
+    """Draw the weights of the rules against λ, those of the chosen λ in colour."""
     used = model.weights[0] != 0
     for j in np.argsort(used, kind="stable"):
         axes.semilogx(model.lams, model.coefficients[:, 0, j], color=BLUE if used[j] else "#bbbbbb", lw=0.8)
@@ -23,7 +23,7 @@ def draw_path(axes, model):
 
 
 def draw_errors(axes, model):
-    """Cross-validated error with its standard error."""
+    """Draw the cross-validated error with its standard error."""
     axes.errorbar(model.lams, model.error, model.se, color=BLUE, lw=0.8, elinewidth=0.5, ms=2, marker="o")
     best = model.error.argmin()
     axes.axhline(model.error[best] + model.se[best], color=RED, lw=0.8, ls=":")
@@ -35,19 +35,19 @@ def draw_errors(axes, model):
 
 
 def draw_gap(axes, X, y):
-    """The certified gap of stumps, at every λ."""
+    """Draw the certified gap of stumps at every λ."""
     model = rules.additive(X, y, max_depth=1, folds=None, n_lams=25, max_rules=30, rng=0)
     axes.loglog(model.lams, model.primal[:, 0], color=BLUE, lw=1.0, label="objective")
     axes.loglog(model.lams, np.maximum(model.gap_all[:, 0], 1e-12), color=RED, lw=1.0, label="gap over all stumps")
-    axes.axhline(1e-4 * model.primal[0, 0], color=DARK, lw=0.8, ls=":", label="asked for")
+    axes.axhline(1e-4 * model.primal[0, 0], color=DARK, lw=0.8, ls=":", label="tolerance")
     axes.invert_xaxis()
     axes.set(xlabel="λ")
     axes.legend(fontsize=7, frameon=False)
-    axes.set_title("one condition a rule: certified", fontsize=8)
+    axes.set_title("one condition per rule: certified", fontsize=8)
 
 
 def draw(path):
-    """Write the picture."""
+    """Draw and save the figure."""
     figure = Figure(figsize=(9.6, 3.1), layout="constrained", dpi=160)
     X, y, names, _ = datasets.spambase()
     train = np.random.default_rng(0).permutation(len(X))[:1500]

@@ -1,4 +1,4 @@
-"""The picture of guide/bounds.rst: bounds on Spambase beside the errors on rows that were held back.
+"""The figure of guide/bounds.rst: bounds on Spambase and errors on held-out rows.
 
 docs/conf.py runs it; `python docs/figures/bounds.py` writes bounds.png here.
 """
@@ -12,14 +12,14 @@ BLUE, RED, GREY = "#1f5fa8", "#c44e52", "#888888"
 
 
 def panel(axes, across, found, errors, xlabel, title):
-    """The three parts of each bound on top of one another, and the test error."""
+    """Draw the three parts of each bound, stacked, and the test error."""
     parts = np.array([[b.empirical, b.complexity, b.deviation] for b in found]).cumsum(axis=1)
     names = ("on the sample", "+ class of functions", "+ chance = bound")
     for k, (name, shade) in enumerate(zip(names, (0.45, 0.25, 0.12), strict=True)):
         below = parts[:, k - 1] if k else 0.0
         axes.fill_between(across, below, parts[:, k], color=BLUE, alpha=shade, linewidth=0, label=name)
     axes.plot(across, parts[:, 2], color=BLUE, linewidth=1.6)
-    axes.plot(across, errors, color=RED, marker="o", markersize=3, linewidth=1.4, label="error on held-back rows")
+    axes.plot(across, errors, color=RED, marker="o", markersize=3, linewidth=1.4, label="error on held-out rows")
     axes.axhline(1.0, color=GREY, linestyle=":", linewidth=1.0)
     axes.set(xscale="log", ylim=(0, 2.0), xlim=(across[0], across[-1]), xlabel=xlabel)
     axes.minorticks_off()
@@ -29,7 +29,7 @@ def panel(axes, across, found, errors, xlabel, title):
 
 
 def draw(path):
-    """Write the picture."""
+    """Draw and save the figure."""
     X, y, _, _ = datasets.spambase()
     train, test = np.split(np.random.default_rng(0).permutation(len(X)), [3000])
     scaled = (X - X[train].mean(axis=0)) / X[train].std(axis=0)

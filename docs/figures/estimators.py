@@ -1,4 +1,4 @@
-"""The picture of guide/estimators.rst: probabilities in the plane, of six labels on a graph and of all labels.
+"""The figure of guide/estimators.rst: probabilities in the plane, from six labels on a graph and from all labels.
 
 docs/conf.py runs it; `python docs/figures/estimators.py` writes estimators.png here.
 """
@@ -14,7 +14,7 @@ BLUE, RED = "#1f5fa8", "#c44e52"
 
 
 def draw(path):
-    """Write the picture."""
+    """Draw and save the figure."""
     figure = Figure(figsize=(9.0, 3.2), layout="constrained", dpi=160)
     X, y, labelled = two_moons()
     some = np.full(len(y), -1)

@@ -1,4 +1,4 @@
-"""The second picture of guide/graph.rst: how labels spread as λ grows, and the two ways to symmetrise.
+"""The second figure of guide/graph.rst: fits for three values of λ, and the two symmetrisations.
 
 docs/conf.py runs it; `python docs/figures/graph_lambda.py` writes graph_lambda.png here.
 """
@@ -13,7 +13,7 @@ BLUE, RED, GREY = "#1f5fa8", "#c44e52", "#888888"
 
 
 def draw_fits(axes):
-    """A chain of points with noisy numbers at some of them."""
+    """Draw fits to a chain of points with noisy values at some of them."""
     rng = np.random.default_rng(1)
     t = np.sort(rng.uniform(0, 10, 120))
     labelled = np.arange(3, 120, 6)
@@ -27,18 +27,18 @@ def draw_fits(axes):
 
 
 def draw_edges(axes, X, how):
-    """The graph of three neighbours."""
+    """Draw the graph of three neighbours."""
     W = graph.knn_graph(X, 3, symmetrise=how)
     i, j = W.nonzero()
     axes.add_collection(LineCollection(np.stack([X[i], X[j]], axis=1), colors=GREY, linewidths=0.7, zorder=1))
     alone = np.diff(W.indptr) == 0
     axes.scatter(*X[~alone].T, s=12, color=BLUE, zorder=2)
     axes.scatter(*X[alone].T, s=28, facecolor="none", edgecolor=RED, zorder=2)
-    axes.set(xticks=[], yticks=[], title=f"{how}: {W.nnz // 2} edges, {alone.sum()} points without any")
+    axes.set(xticks=[], yticks=[], title=f"{how}: {W.nnz // 2} edges, {alone.sum()} isolated points")
 
 
 def draw(path):
-    """Write the picture."""
+    """Draw and save the figure."""
     figure = Figure(figsize=(10.0, 3.4), layout="constrained", dpi=160)
     fits, union, mutual = figure.subplots(1, 3)
     draw_fits(fits)

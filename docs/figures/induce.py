@@ -1,4 +1,4 @@
-"""The picture of guide/induce.rst: rules as boxes, without pruning, pruned, and pruned and optimised.
+"""The figure of guide/induce.rst: rules as boxes, without pruning, pruned, and pruned and optimised.
 
 docs/conf.py runs it; `python docs/figures/induce.py` writes induce.png here.
 """
@@ -14,7 +14,7 @@ LIMIT = 2.0
 
 
 def boxes():
-    """Points of a square; those in one of two boxes are of class 1, and one label in twelve is wrong."""
+    """Return points of a square; those in one of two boxes have class 1, and one label in twelve is wrong."""
     rng = np.random.default_rng(5)
     X = rng.uniform(-LIMIT, LIMIT, size=(360, 2))
     first = (X[:, 0] > 0.2) & (X[:, 1] > -0.4) & (X[:, 1] < 1.4)
@@ -23,7 +23,7 @@ def boxes():
 
 
 def draw_rules(axes, X, y, title, **options):
-    """The points, and the boxes of the rules in their order."""
+    """Draw the points, and the boxes of the rules in order."""
     found = rules.induce(X, y, rng=0, **options)
     for number, rule in enumerate(found, start=1):
         bounds = np.array([[-LIMIT, LIMIT]] * 2)
@@ -41,7 +41,7 @@ def draw_rules(axes, X, y, title, **options):
 
 
 def draw(path):
-    """Write the picture."""
+    """Draw and save the figure."""
     figure = Figure(figsize=(9.0, 3.3), layout="constrained", dpi=160)
     X, y = boxes()
     for axes, title, options in zip(

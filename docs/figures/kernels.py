@@ -1,4 +1,4 @@
-"""The picture of guide/kernels.rst: the kernels as curves, and the error of the two approximate feature maps.
+"""The figure of guide/kernels.rst: the kernels as curves, and the error of the two approximate feature maps.
 
 docs/conf.py runs it; `python docs/figures/kernels.py` writes kernels.png here.
 """
@@ -13,7 +13,7 @@ DASHES = ["-", "--", "-", "-.", (0, (1, 1))]
 
 
 def draw_curves(axes):
-    """k(x, 1) against x in one dimension."""
+    """Draw k(x, 1) against x in one dimension."""
     x = np.linspace(-3, 3, 601)[:, None]
     shown = [
         ("linear", kernels.Linear()),
@@ -31,7 +31,7 @@ def draw_curves(axes):
 
 
 def draw_errors(axes):
-    """Relative error of Φ(X)Φ(X)ᵀ on 1000 standardised rows of Spambase; five seeds."""
+    """Draw the relative error of Φ(X)Φ(X)ᵀ on 1000 standardised rows of Spambase, for five seeds."""
     X = datasets.spambase().X
     X = ((X - X.mean(axis=0)) / X.std(axis=0))[np.random.default_rng(0).choice(len(X), 1000, replace=False)]
     kernel = kernels.RBF("auto").resolve(X)
@@ -64,7 +64,7 @@ def draw_errors(axes):
 
 
 def draw(path):
-    """Write the picture."""
+    """Draw and save the figure."""
     figure = Figure(figsize=(7.2, 7.2), layout="constrained", dpi=160)
     top, bottom = figure.subplots(2, 1)
     draw_curves(top)

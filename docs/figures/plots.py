@@ -1,4 +1,4 @@
-"""The second picture of guide/plots.rst: one panel for each function but plot.tree.
+"""The second figure of guide/plots.rst: one panel for each function except plot.tree.
 
 docs/conf.py runs it; `python docs/figures/plots.py` writes plots.png here.
 """
@@ -10,7 +10,7 @@ from kernelrules import datasets, kernels, plot, prune, ridge, rules, svm
 
 
 def moons():
-    """Two half circles that reach into each other."""
+    """Return the points of two interleaved half circles."""
     rng = np.random.default_rng(3)
     angle, y = rng.uniform(0, np.pi, 120), np.arange(120) % 2
     X = np.c_[np.cos(angle), np.sin(angle)]
@@ -19,7 +19,7 @@ def moons():
 
 
 def draw(path):
-    """Write the picture."""
+    """Draw and save the figure."""
     figure = Figure(figsize=(9.6, 9.0), layout="constrained", dpi=160)
     upper, lower = figure.subfigures(2, 1, height_ratios=[2.6, 1.0])
     panels = upper.subplot_mosaic([["cv_curve", "regions"], ["path", "importances"]])

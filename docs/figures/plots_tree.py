@@ -1,4 +1,4 @@
-"""The first picture of guide/plots.rst: a tree for Spambase, as plot.tree draws it.
+"""The first figure of guide/plots.rst: a tree for Spambase, as plot.tree draws it.
 
 docs/conf.py runs it; `python docs/figures/plots_tree.py` writes plots_tree.png here.
 """
@@ -9,7 +9,7 @@ from kernelrules import datasets, plot, prune
 
 
 def draw(path):
-    """Write the picture."""
+    """Draw and save the figure."""
     X, y, names, _ = datasets.spambase()
     found = prune.cross_validate(X, y, folds=5, rng=0)
     figure = Figure(figsize=(10.0, 3.6), dpi=160)

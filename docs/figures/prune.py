@@ -1,5 +1,5 @@
-"""The first picture of guide/pruning.rst: cross-validated error against size on Spambase, as in figure 9.4 of The
-Elements of Statistical Learning, and what each method leaves.
+"""The first figure of guide/pruning.rst: cross-validated error against size on Spambase, as in figure 9.4 of The
+Elements of Statistical Learning, and the pruned tree of each method.
 
 docs/conf.py runs it; `python docs/figures/prune.py` writes prune.png here.
 """
@@ -11,11 +11,11 @@ from matplotlib.figure import Figure
 from kernelrules import plot, prune, tree
 
 BLUE, RED = "#1f5fa8", "#c44e52"
-LARGEST = 45  # leaves shown: beyond, the curves are flat
+LARGEST = 45  # leaves shown; the curves are flat beyond
 
 
 def draw_curve(axes, result, test_error, called):
-    """Errors of the nested trees with the choice of the 1-SE rule, and those on test rows; alphas above."""
+    """Draw the errors of the nested trees with the choice of the 1-SE rule, and test errors; alphas on top."""
     plot.cv_curve(result, axes)
     errors = [test_error(alpha) for alpha in result.alphas]
     axes.plot(result.n_leaves, errors, color=RED, linewidth=1.3, marker=".", markersize=4, label=called)
@@ -29,17 +29,17 @@ def draw_curve(axes, result, test_error, called):
 
 
 def draw_methods(axes, chosen, called):
-    """Leaves and test error of the trees that the methods leave."""
+    """Draw the leaves and the test error of the pruned tree of each method."""
     for name, (leaves, error) in chosen.items():
         axes.scatter(leaves, error, s=24, color=RED if name == "whole tree" else BLUE, zorder=3)
         axes.annotate(name, (leaves, error), xytext=(5, 4), textcoords="offset points", fontsize=8)
-    axes.set(xscale="log", xlabel="leaves", ylabel=f"error rate, {called}", title="What each method leaves")
+    axes.set(xscale="log", xlabel="leaves", ylabel=f"error rate, {called}", title="Pruned trees by method")
     axes.set_xlim(8, 600)
     axes.margins(y=0.15)
 
 
 def draw(path):
-    """Write the picture."""
+    """Draw and save the figure."""
     X, y, _, test, called = spam()
     train = np.flatnonzero(~test)
     result = prune.cross_validate(X[train], y[train], criterion="entropy", rng=0)

@@ -1,4 +1,4 @@
-"""The second picture of guide/pruning.rst: the tree of 17 leaves, as in figure 9.5 of The Elements of Statistical
+"""The second figure of guide/pruning.rst: the tree of 17 leaves, as in figure 9.5 of The Elements of Statistical
 Learning.
 
 docs/conf.py runs it; `python docs/figures/prune_tree.py` writes prune_tree.png here.
@@ -11,7 +11,7 @@ from kernelrules import plot, prune, tree
 
 
 def draw(path):
-    """Write the picture."""
+    """Draw and save the figure."""
     X, y, names, test, called = spam()
     pruned = prune.to_size(tree.grow(X[~test], y[~test], criterion="entropy"), 17)
     wrong = (tree.predict(pruned, X[test]) != y[test]).mean()

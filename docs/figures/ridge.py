@@ -1,4 +1,4 @@
-"""The first picture of guide/ridge.rst: four representations, one curve.
+"""The first figure of guide/ridge.rst: four representations, one curve.
 
 docs/conf.py runs it; `python docs/figures/ridge.py` writes ridge.png here.
 """
@@ -12,14 +12,14 @@ LAMS = (1e-5, 1e-2)
 
 
 def bumps():
-    """Thirty noisy points of a curve, unevenly spread."""
+    """Return thirty noisy points of a curve, unevenly spaced."""
     rng = np.random.default_rng(3)
     x = np.sort(rng.uniform(-1, 1, 30))
     return x, np.sin(5 * x) * (1 + x) + 0.15 * rng.normal(size=30)
 
 
 def draw(path):
-    """Write the picture."""
+    """Draw and save the figure."""
     figure = Figure(figsize=(8.0, 3.6), layout="constrained", dpi=160)
     for axes, lam in zip(figure.subplots(1, 2, sharey=True), LAMS, strict=True):
         plot.ridge_forms(*bumps(), lam, ax=axes)

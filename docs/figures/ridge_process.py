@@ -1,4 +1,4 @@
-"""The second picture of guide/ridge.rst: the posterior band, and a path of λ judged by leaving one out.
+"""The second figure of guide/ridge.rst: the posterior band, and leave-one-out errors along a path of λ.
 
 docs/conf.py runs it; `python docs/figures/ridge_process.py` writes ridge_process.png here.
 """
@@ -13,14 +13,14 @@ KERNEL = kernels.RBF(gamma=4.0)
 
 
 def gap_in_the_middle():
-    """Noisy points of a sine, none between 0.2 and 1.1."""
+    """Return noisy points of a sine, with a gap between 0.2 and 1.1."""
     rng = np.random.default_rng(0)
     x = np.sort(np.concatenate([rng.uniform(-2, 0.2, 25), rng.uniform(1.1, 2, 12)]))
     return x, np.sin(3 * x) + 0.2 * rng.normal(size=len(x))
 
 
 def draw_band(axes, x, y, lam):
-    """Two standard deviations of the function, and of a new observation."""
+    """Draw bands of two standard deviations of the function and of a new observation."""
     grid = np.linspace(-2.4, 2.4, 300)
     found = ridge.posterior(ridge.fit(x[:, None], y, lam, KERNEL), grid[:, None])
     for variance, alpha, label in (
@@ -36,7 +36,7 @@ def draw_band(axes, x, y, lam):
 
 
 def draw_path(axes, path):
-    """Leave-one-out error over λ; degrees of freedom on the other side."""
+    """Draw the leave-one-out error against λ, with the degrees of freedom on a second axis."""
     axes.plot(path.lams, path.loo_errors, color=RED, linewidth=1.5, label="leave-one-out error")
     axes.plot(path.lams[path.best], path.loo_errors[path.best], "o", color=RED)
     axes.set(xscale="log", yscale="log", xlabel="λ", ylabel="mean squared error", title="60 values of λ")
@@ -49,7 +49,7 @@ def draw_path(axes, path):
 
 
 def draw(path):
-    """Write the picture."""
+    """Draw and save the figure."""
     x, y = gap_in_the_middle()
     found = ridge.path(x[:, None], y, np.logspace(-7, 1, 60), KERNEL)
     figure = Figure(figsize=(8.0, 3.6), layout="constrained", dpi=160)

@@ -1,4 +1,4 @@
-"""The picture of guide/rules.rst: the rules of a tree as boxes, and what rule post-pruning makes of them.
+"""The figure of guide/rules.rst: the rules of a tree as boxes, before and after simplification.
 
 docs/conf.py runs it; `python docs/figures/rules.py` writes rules.png here.
 """
@@ -14,7 +14,7 @@ LIMIT = 2.0
 
 
 def points(n, seed):
-    """Two bars of red among blue; one label in twelve is wrong."""
+    """Return points of a cross of one class among another; one label in twelve is wrong."""
     rng = np.random.default_rng(seed)
     X = rng.uniform(-LIMIT, LIMIT, size=(n, 2))
     inside = (np.abs(X[:, 0]) < 0.5) | (np.abs(X[:, 1]) < 0.5)
@@ -22,7 +22,7 @@ def points(n, seed):
 
 
 def box(rule):
-    """Corner, width and height of what a rule covers."""
+    """Return the corner, width and height of the box that a rule covers."""
     low, high = np.full(2, -LIMIT), np.full(2, LIMIT)
     for condition in rule.conditions:
         low[condition.feature] = max(condition.low, -LIMIT)
@@ -31,7 +31,7 @@ def box(rule):
 
 
 def draw_rules(axes, listed, X, y, title):
-    """The regions of the prediction, the boxes of the rules, and the points."""
+    """Draw the decision regions, the boxes of the rules, and the points."""
     plot.regions(listed, X, y, axes)
     for rule in listed:
         axes.add_patch(Rectangle(*box(rule), facecolor="none", edgecolor=DARK, linewidth=0.8))
@@ -50,7 +50,7 @@ def draw_rules(axes, listed, X, y, title):
 
 
 def draw(path):
-    """Write the picture."""
+    """Draw and save the figure."""
     X, y = points(300, 0)
     fresh, truth = points(4000, 1)
     whole = rules.extract(tree.grow(X, y))

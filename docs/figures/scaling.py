@@ -1,6 +1,6 @@
-"""The picture of benchmarks.rst: time and memory against the number of rows, with the fitted exponents.
+"""The figure of benchmarks.rst: time and memory against the number of rows, with the fitted exponents.
 
-The figures are those in docs/benchmarks_scaling.json. docs/conf.py runs it; `python docs/figures/scaling.py` writes
+The data are in docs/benchmarks_scaling.json. docs/conf.py runs it; `python docs/figures/scaling.py` writes
 scaling.png here.
 """
 
@@ -16,7 +16,7 @@ QUANTITIES = {"s": ("exponent of time", "seconds"), "MB": ("exponent of memory",
 
 
 def draw(path):
-    """Two rows, time and memory; a column a problem."""
+    """Draw time and memory in two rows, with one column per problem."""
     report = json.loads(MEASURED.read_text())
     figure = Figure(figsize=(10.5, 6.2), layout="constrained")
     for row, (quantity, (slope, label)) in zip(figure.subplots(2, 3), QUANTITIES.items(), strict=True):

@@ -1,4 +1,4 @@
-"""The first picture of guide/svm.rst: one data set, four costs; the margin, the support vectors, the three cases.
+"""The first figure of guide/svm.rst: one data set, four costs; the margin, the support vectors, the three cases.
 
 docs/conf.py runs it; `python docs/figures/svm.py` writes svm.png here.
 """
@@ -10,7 +10,7 @@ from kernelrules import kernels, plot, svm
 
 
 def two_clouds():
-    """Thirty points of each class, which overlap a little."""
+    """Return thirty points of each of two slightly overlapping classes."""
     rng = np.random.default_rng(5)
     y = np.repeat([0, 1], 30)
     X = rng.normal(size=(60, 2)) + np.where(y == 1, 1.5, -1.5)[:, None] * [1.0, 0.6]
@@ -18,7 +18,7 @@ def two_clouds():
 
 
 def draw_margin(axes, X, y, C):
-    """The boundary, the margin and the support vectors, and how much of each there is."""
+    """Draw the boundary, the margin and the support vectors, with their numbers."""
     model = svm.svc(X, y, C=C, kernel=kernels.Linear(), tol=1e-6)
     plot.regions(model, X, y, axes)
     slack = svm.slacks(model, X, y).values.sum()
@@ -28,7 +28,7 @@ def draw_margin(axes, X, y, C):
 
 
 def draw(path):
-    """Write the picture."""
+    """Draw and save the figure."""
     figure = Figure(figsize=(8.0, 8.2), layout="constrained", dpi=160)
     X, y = two_clouds()
     for axes, C in zip(figure.subplots(2, 2).flat, [0.01, 0.1, 1.0, 100.0], strict=True):

@@ -1,4 +1,4 @@
-"""The second picture of guide/svm.rst: several classes, regression, one class, and the choice of C.
+"""The second figure of guide/svm.rst: several classes, regression, one class, and the choice of C.
 
 docs/conf.py runs it; `python docs/figures/svm_kinds.py` writes svm_kinds.png here.
 """
@@ -13,19 +13,19 @@ DARK, GREY = "#333333", "#888888"
 
 
 def plane(limit, n=240):
-    """A grid of points of the plane: its coordinates, and the points as rows."""
+    """Return a grid of the plane: its coordinates, and its points as rows."""
     across, up = np.meshgrid(np.linspace(-limit, limit, n), np.linspace(-limit, limit, n))
     return across, up, np.c_[across.ravel(), up.ravel()]
 
 
 def bare(axes, title):
-    """Without numbers and legend."""
+    """Remove ticks and legend."""
     axes.get_legend().remove()
     axes.set(xticks=[], yticks=[], xlabel="", ylabel="", aspect="equal", title=title)
 
 
 def draw_classes(axes):
-    """Three classes, a machine for each pair; hatched where each class has one vote."""
+    """Draw three classes by one machine per pair; regions where each class has one vote are hatched."""
     angle = 2 * np.pi * np.arange(3) / 3
     centres = np.c_[np.cos(angle), np.sin(angle)]
     y = np.repeat(np.arange(3), 25)
@@ -40,7 +40,7 @@ def draw_classes(axes):
 
 
 def draw_regression(axes):
-    """A curve and its tube; rings around support vectors."""
+    """Draw a curve and its tube, with rings around support vectors."""
     rng = np.random.default_rng(1)
     x = np.sort(rng.uniform(0, 6, 60))
     y = np.sin(x) + 0.2 * rng.normal(size=60)
@@ -56,7 +56,7 @@ def draw_regression(axes):
 
 
 def draw_one_class(axes):
-    """The region of most of the data."""
+    """Draw the region of a one-class SVM."""
     rng = np.random.default_rng(2)
     X = np.r_[rng.normal([-1.2, -0.6], 0.5, size=(60, 2)), rng.normal([1.2, 0.8], 0.5, size=(60, 2))]
     model = svm.one_class(X, nu=0.1, kernel=kernels.RBF(0.7))
@@ -65,7 +65,7 @@ def draw_one_class(axes):
 
 
 def draw_choice(axes):
-    """Cross-validated errors on 1000 rows of Spambase, and what both rules take."""
+    """Draw cross-validated errors on 1000 rows of Spambase, and the choices of both rules."""
     X, y, _, _ = datasets.spambase()
     X = (X - X.mean(axis=0)) / X.std(axis=0)
     some = np.random.default_rng(0).choice(len(X), 1000, replace=False)
@@ -79,7 +79,7 @@ def draw_choice(axes):
 
 
 def draw(path):
-    """Write the picture."""
+    """Draw and save the figure."""
     figure = Figure(figsize=(8.0, 7.6), layout="constrained", dpi=160)
     panels = figure.subplots(2, 2).flat
     for axes, draw_panel in zip(panels, [draw_classes, draw_regression, draw_one_class, draw_choice], strict=True):

@@ -1,4 +1,4 @@
-"""The first picture of guide/tree.rst: the partition of a plane at depth 1, 2 and 4, and until leaves are pure.
+"""The first figure of guide/tree.rst: the partition of a plane at depth 1, 2 and 4, and until leaves are pure.
 
 docs/conf.py runs it; `python docs/figures/tree.py` writes tree.png here.
 """
@@ -14,7 +14,7 @@ LIMIT = 2.0
 
 
 def ring():
-    """Points of a square; those near a circle are of class 1, and one label in twelve is wrong."""
+    """Return points of a square; those near a circle have class 1, and one label in twelve is wrong."""
     rng = np.random.default_rng(3)
     X = rng.uniform(-LIMIT, LIMIT, size=(240, 2))
     y = (np.abs(np.hypot(*X.T) - 1.1) < 0.45).astype(int)
@@ -23,7 +23,7 @@ def ring():
 
 
 def boxes(grown):
-    """The leaves and their boxes: lowest and highest value of both columns."""
+    """Return the leaves and their boxes: the lowest and the highest value of both columns."""
     bounds = np.empty((grown.n_nodes, 2, 2))
     bounds[0] = [[-LIMIT, LIMIT]] * 2
     for node in np.flatnonzero(grown.left >= 0):  # parents come before their children
@@ -36,7 +36,7 @@ def boxes(grown):
 
 
 def draw_partition(axes, X, y, max_depth):
-    """The boxes of the leaves, coloured by the share of the classes."""
+    """Draw the boxes of the leaves, coloured by the class shares."""
     grown = tree.grow(X, y, max_depth=max_depth)
     for leaf, ((left, right), (low, high)) in zip(*boxes(grown), strict=True):
         share = grown.value[leaf, 1]
@@ -60,7 +60,7 @@ def draw_partition(axes, X, y, max_depth):
 
 
 def draw(path):
-    """Write the picture."""
+    """Draw and save the figure."""
     figure = Figure(figsize=(8.0, 8.2), layout="constrained", dpi=160)
     X, y = ring()
     for axes, depth in zip(figure.subplots(2, 2).flat, [1, 2, 4, None], strict=True):

@@ -1,4 +1,4 @@
-"""The third picture of guide/tree.rst: axis-parallel and oblique splits, leaves of a regression, a monotone tree.
+"""The third figure of guide/tree.rst: axis-parallel and oblique splits, leaves of a regression, a monotone tree.
 
 docs/conf.py runs it; `python docs/figures/tree_kinds.py` writes tree_kinds.png here.
 """
@@ -12,28 +12,28 @@ BLUE, RED, GREEN, DARK, GREY = "#1f5fa8", "#c44e52", "#2e8b57", "#333333", "#888
 
 
 def slanted():
-    """Two classes on either side of a slanted line, a little mixed."""
+    """Return two classes on either side of a slanted line, slightly mixed."""
     rng = np.random.default_rng(1)
     X = rng.uniform(-2, 2, size=(200, 2))
     return X, (X @ [1.0, 1.5] + 0.25 * rng.normal(size=200) > 0).astype(int)
 
 
 def wave():
-    """A sine curve with noise."""
+    """Return noisy points of a sine."""
     rng = np.random.default_rng(1)
     x = np.sort(rng.uniform(0, 6, 120))
     return x, np.sin(x) + 0.15 * rng.normal(size=120)
 
 
 def rise():
-    """A curve that rises, with noise that does not."""
+    """Return noisy points of an increasing curve."""
     rng = np.random.default_rng(4)
     x = np.sort(rng.uniform(0, 6, 80))
     return x, np.sqrt(x) + 0.4 * rng.normal(size=80)
 
 
 def draw_plane(axes, splits):
-    """What is predicted over the plane."""
+    """Draw the predictions over the plane."""
     X, y = slanted()
     grown = tree.grow(X, y, splits=splits, max_depth=None if splits == "axis" else 1)
     plot.regions(grown, X, y, axes, n_grid=400)
@@ -45,7 +45,7 @@ def draw_plane(axes, splits):
 
 
 def draw_curves(axes, x, y, grown, title):
-    """The predictions of some trees over their data."""
+    """Draw the predictions of trees over their data."""
     grid = np.linspace(x.min(), x.max(), 1000)
     axes.scatter(x, y, s=9, color=GREY, zorder=1)
     for (label, one), colour in zip(grown.items(), [BLUE, RED], strict=True):
@@ -56,7 +56,7 @@ def draw_curves(axes, x, y, grown, title):
 
 
 def draw(path):
-    """Write the picture."""
+    """Draw and save the figure."""
     figure = Figure(figsize=(8.0, 7.6), layout="constrained", dpi=160)
     panels = figure.subplots(2, 2).flat
     draw_plane(panels[0], "axis")

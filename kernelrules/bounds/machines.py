@@ -1,7 +1,12 @@
-"""Bounds of kernel machines: functions in a ball ‖f‖ ≤ a of the kernel's space.
+"""Bounds for kernel machines: functions in a ball ‖f‖ ≤ a of the kernel's space (Bartlett and Mendelson 2002).
 
 R(a) = E sup (1/n) Σ σᵢ f(xᵢ) = E (a/n) √(σᵀKσ) ≤ (a/n) √tr K        σ random signs
-E φ(y f(x)) ≤ mean φ + 2 R(a)/γ + 3 √(ln(2/η)/2n)                   φ the ramp of width γ, at least the 0/1 loss
+E φ(y f(x)) ≤ mean φ + 2ℓ R(a)/γ + 3 √(ln(2/η)/2n)                  φ(u) = L(u/γ) in [0, 1], L with Lipschitz constant ℓ
+
+References
+----------
+- P. L. Bartlett and S. Mendelson (2002). Rademacher and Gaussian complexities: risk bounds and structural results.
+  Journal of Machine Learning Research 3, 463-482.
 """
 
 from __future__ import annotations
@@ -19,29 +24,34 @@ from kernelrules.results import Bound, ErmFit, Estimate, SVMModel
 
 __all__ = ["covering", "margin_bound", "of_model", "rademacher", "rademacher_monte_carlo"]
 
-_DRAWS = 64  # vectors of signs multiplied at a time
-_ROUNDING = 1e-9  # of the trace: a quadratic form that far below 0 is not rounding
-_OTHER = 1e-3  # of ‖f‖²: a matrix that gives another ‖f‖² by so much is not the one of the fit
+_BLOCK_DRAWS = 64  # vectors of signs multiplied at a time
+_TRACE_RTOL = 1e-9  # of the trace: a quadratic form further below 0 is not explained by rounding
+_NORM_RTOL = 1e-3  # of ‖f‖²: a matrix with another ‖f‖² is not that of the fit
 
 
 def rademacher(trace: float, n: int, a: float) -> float:
-    """A bound of the Rademacher complexity of {f : ‖f‖ ≤ a}, (a/n) √tr K.
+    """Return a bound of the Rademacher complexity of {f : ‖f‖ ≤ a}, (a/n) √tr K [1]_.
 
-    Since tr K ≤ n b² with b² the largest k(x, x), it is at most ab/√n. (A slide prints tr K ≤ bn.)
+    It is at most ab/√n, because tr K ≤ n b² with b² the largest k(x, x). (A slide prints tr K ≤ bn.)
 
     Parameters
     ----------
     trace : float
         tr K, the sum of k(xᵢ, xᵢ).
     n : int
-        Points.
+        Number of points.
     a : float
         The largest norm.
 
     Returns
     -------
     float
-        E sup (1/n) Σ σᵢ f(xᵢ), over random signs σ, is at most this.
+        An upper bound of E sup (1/n) Σ σᵢ f(xᵢ) over random signs σ.
+
+    References
+    ----------
+    .. [1] P. L. Bartlett and S. Mendelson (2002). Rademacher and Gaussian complexities: risk bounds and structural
+       results. Journal of Machine Learning Research 3, 463-482.
 
     Examples
     --------
@@ -64,11 +74,11 @@ def rademacher_monte_carlo(
     callback: Any = None,
     progress: bool = False,
 ) -> Estimate:
-    """The Rademacher complexity of {f : ‖f‖ ≤ a} by random signs: the mean of (a/n) √(σᵀKσ).
+    """Estimate the Rademacher complexity of {f : ‖f‖ ≤ a} by random signs: the mean of (a/n) √(σᵀKσ).
 
     E σᵀKσ is tr K, which is known, so q = σᵀKσ corrects the mean of its own root: what is averaged is √q - (q -
     t)/(2√t) with t = tr K. It has the same expectation and a far smaller variance, and as the root lies below its
-    tangent, no draw and so no estimate exceeds (a/n) √tr K. Where few draws happen to give less than 0, it is 0.
+    tangent, no draw and so no estimate exceeds (a/n) √tr K. A negative estimate, from few draws, is replaced by 0.
 
     Parameters
     ----------
@@ -77,15 +87,10 @@ def rademacher_monte_carlo(
     a : float
         The largest norm.
     n_draws : int
-        Vectors of signs, at least 2.
-    rng : Generator, seed or None
-        Where they come from.
-    n_threads : int, optional
-        Default: the cores that the process may use. The result does not depend on it.
-    callback : callable, optional
-        Told of progress.
-    progress : bool
-        Whether to show a bar, by tqdm.
+        Number of vectors of signs, at least 2.
+    {rng}
+        It draws the random signs.
+    {n_threads, callback, progress}
 
     Returns
     -------
@@ -118,8 +123,8 @@ def rademacher_monte_carlo(
         raise ValueError(f"K is not positive semi-definite: its diagonal holds {np.diagonal(matrix).min()}")
 
     def blocks() -> Iterator[tuple]:
-        for start in range(0, n_draws, _DRAWS):
-            yield (matrix, generator.integers(0, 2, size=(min(_DRAWS, n_draws - start), n)) * 2.0 - 1.0)
+        for start in range(0, n_draws, _BLOCK_DRAWS):
+            yield (matrix, generator.integers(0, 2, size=(min(_BLOCK_DRAWS, n_draws - start), n)) * 2.0 - 1.0)
 
     forms = np.empty(0)
     with parallel.blas_threads(1):
@@ -127,7 +132,7 @@ def rademacher_monte_carlo(
             forms = np.append(forms, part)
             if tick is not None:
                 tick(len(forms), n_draws)
-    if forms.min() < -_ROUNDING * trace or (trace == 0 and forms.any()):
+    if forms.min() < -_TRACE_RTOL * trace or (trace == 0 and forms.any()):
         raise ValueError(f"K is not positive semi-definite: it has a quadratic form of {forms.min():.6g}")
     if trace == 0:
         return Estimate(0.0, 0.0, n_draws)
@@ -143,9 +148,9 @@ def _quadratic_forms(matrix: np.ndarray, signs: np.ndarray) -> np.ndarray:
 
 
 def covering(a: float, b: float, epsilon: float, n: int) -> float:
-    """A bound of ln N∞ of {f : ‖f‖ ≤ a}: 36 (ab/ε)² ln(2⌈4ab/ε + 2⌉ n + 1).
+    """Return a bound of ln N∞ of {f : ‖f‖ ≤ a}: 36 (ab/ε)² ln(2⌈4ab/ε + 2⌉ n + 1).
 
-    N∞ is how many functions are enough to be within ε of every other one at any n points.
+    N∞ is the number of functions sufficient to be within ε of every other one at any n points.
 
     Parameters
     ----------
@@ -161,7 +166,7 @@ def covering(a: float, b: float, epsilon: float, n: int) -> float:
     Returns
     -------
     float
-        The natural logarithm; 0 where a or b is.
+        The natural logarithm; 0 if a or b is 0.
 
     Examples
     --------
@@ -186,13 +191,15 @@ def margin_bound(
     eta: float = 0.05,
     norm_fixed: bool = False,
     unit: float = 1.0,
+    loss: Any = "ramp",
 ) -> Bound:
-    """The margin bound of a kernel machine: mean φ + (2a/(γn)) √tr K + 3 √(ln(2/η)/(2n)).
+    """Return the margin bound of a kernel machine: mean φ + (2aℓ/(γn)) √tr K + 3 √(ln(2/η)/(2n)).
 
-    φ(u) = min(1, max(0, 1 - u/γ)) is at least the 0/1 loss, so the bound is one of the error rate too. It holds for
-    all functions with ‖f‖ ≤ a at once. Where a is not fixed beforehand but is the norm that came out
-    (norm_fixed=False), the classes a_k = unit · 2^(k-1), k = 1, 2, ..., are taken together: a becomes the first a_k
-    that is at least `norm`, and η becomes 6η/(π²k²).
+    φ(u) = L(u/γ), cut off at 0 and 1, for a loss L of Lipschitz constant ℓ, so that φ has ℓ/γ; for the ramp ℓ = 1 and
+    nothing is cut off. If the loss is at least 1 for u ≤ 0, as ramp and hinge are, φ is at least the 0/1 loss, and the
+    bound also holds for the error rate. It holds for all functions with ‖f‖ ≤ a at once [1]_. If a is not fixed
+    beforehand but is the norm of the fit (norm_fixed=False), the classes a_k = unit · 2^(k-1), k = 1, 2, ..., are
+    taken together: a becomes the first a_k that is at least `norm`, and η becomes 6η/(π²k²).
 
     Parameters
     ----------
@@ -203,18 +210,26 @@ def margin_bound(
     norm : float
         ‖f‖, or the limit a that was fixed before.
     gamma : float
-        The margin, above 0; it too must not be chosen by looking at the sample.
+        The margin, above 0; it must not be chosen from the sample either.
     eta : float
         The probability with which the bound may fail, between 0 and 1.
     norm_fixed : bool
         Whether `norm` was fixed before the sample was seen.
     unit : float
         The smallest norm of the grid, fixed beforehand.
+    loss : str or Loss
+        One of `kernelrules.losses` with a finite `lipschitz` ("ramp", "hinge", "logistic"), or a `Loss` of your own
+        that has one.
 
     Returns
     -------
     Bound
-        Its three parts; `total` is the bound, and `print` says it in words.
+        Its three parts; `total` is the bound, and `print` shows it in words.
+
+    References
+    ----------
+    .. [1] P. L. Bartlett and S. Mendelson (2002). Rademacher and Gaussian complexities: risk bounds and structural
+       results. Journal of Machine Learning Research 3, 463-482.
 
     Examples
     --------
@@ -226,7 +241,7 @@ def margin_bound(
     """
     norm, gamma, eta = check.not_negative(norm, "norm"), check.positive(gamma, "gamma"), probability(eta)
     fixed, unit = check.flag(norm_fixed, "norm_fixed"), check.positive(unit, "unit")
-    trace = check.not_negative(trace, "trace")
+    trace, chosen = check.not_negative(trace, "trace"), _lipschitz(loss)
     u = check.targets(margins, len(margins) if np.ndim(margins) else 0, "margins")
     n = len(u)
     if n == 0:
@@ -240,10 +255,29 @@ def margin_bound(
     if not math.isfinite(a):
         raise ValueError(f"norm is {norm:.6g}: the class of the grid that holds it overflows float64")
     with np.errstate(over="ignore"):
-        empirical = float(np.mean(losses.ramp(u / gamma)))
+        values = np.asarray(chosen(u / gamma))
+    if values.shape != u.shape or np.isnan(values).any():
+        raise ValueError(f"loss must give a number for each margin, and {chosen.name} does not")
+    empirical = float(np.mean(np.clip(values, 0.0, 1.0)))
     deviation = 3 * math.sqrt((math.log(2) - log_share) / (2 * n))
-    about = f"error rate of functions with norm <= {a:g}"
-    return Bound(empirical, 2 * rademacher(trace, n, a) / gamma, deviation, eta, n, about)
+    dominates = chosen.slopes[1] <= 0 and chosen(0.0) >= 1  # so that it is at least 1 below 0, too
+    what = "error rate" if dominates else f"{chosen.name} risk, losses cut off at 1,"
+    complexity = 2 * chosen.lipschitz * rademacher(trace, n, a) / gamma
+    return Bound(empirical, complexity, deviation, eta, n, f"{what} of functions with norm <= {a:g}")
+
+
+def _lipschitz(loss: Any) -> losses.Loss:
+    """Return the loss, which must have a Lipschitz constant."""
+    able = [name for name, each in losses.BY_NAME.items() if math.isfinite(each.lipschitz)]
+    if isinstance(loss, str):
+        if loss not in losses.BY_NAME:
+            raise ValueError(f"loss must be one of {', '.join(map(repr, able))} or a Loss, got {loss!r}")
+        loss = losses.BY_NAME[loss]
+    if not isinstance(loss, losses.Loss):
+        raise TypeError(f"loss must be a name or one of kernelrules.losses, got {loss!r}")
+    if not math.isfinite(loss.lipschitz):
+        raise ValueError(f"loss must have a Lipschitz constant, as {', '.join(able)} do, and {loss.name} has none")
+    return loss
 
 
 @parallel.reports("bound")
@@ -255,14 +289,15 @@ def of_model(
     gamma: float = 1.0,
     eta: float = 0.05,
     unit: float = 1.0,
+    loss: Any = "ramp",
     n_threads: int | None = None,
     callback: Any = None,
     progress: bool = False,
 ) -> Bound:
-    """The margin bound of a support vector classifier or an `erm.fit`, of two classes.
+    """Return the margin bound of a support vector classifier or an `erm.fit` with two classes.
 
     An intercept b that is not 0 is treated as the weight of one more feature that is 1 everywhere: ‖f‖² + b² and tr K
-    + n take the places of ‖f‖² and tr K. The norm comes from the fit, so the union over a grid is paid for.
+    + n take the places of ‖f‖² and tr K. The norm comes from the fit, so the union bound over a grid is included.
 
     Parameters
     ----------
@@ -272,19 +307,14 @@ def of_model(
         The sample, as a rule the training data; for `Precomputed` the square matrix of the training points.
     y : array (n,)
         Its labels.
-    gamma, eta, unit : float
+    gamma, eta, unit, loss : optional
         As in `margin_bound`.
-    n_threads : int, optional
-        Default: the cores that the process may use.
-    callback : callable, optional
-        Told of progress; what it raises ends the computation.
-    progress : bool
-        Whether to show a bar, by tqdm.
+    {n_threads, callback, progress}
 
     Returns
     -------
     Bound
-        Of the error rate of the model.
+        Bound of the error rate of the model, or of its risk.
 
     Examples
     --------
@@ -308,14 +338,14 @@ def of_model(
         _require_same_points(model, x, values - intercept, norm)
     if intercept != 0:
         norm, trace = math.hypot(norm, intercept), trace + n
-    return margin_bound(signs * values, trace, norm=norm, gamma=gamma, eta=eta, unit=unit)
+    return margin_bound(signs * values, trace, norm=norm, gamma=gamma, eta=eta, unit=unit, loss=loss)
 
 
 def _norm_and_intercept(model: Any) -> tuple[float, float]:
     if not isinstance(model, (SVMModel, ErmFit)):
         raise TypeError(f"model must be one that svm.svc or erm.fit returned, got {type(model).__name__}")
     if model.classes is None or len(model.classes) != 2:
-        raise ValueError("margin bounds are those of a model of two classes")
+        raise ValueError("margin bounds require a model of two classes")
     if isinstance(model, ErmFit):
         return float(model.norms[0]), float(model.intercept[0])
     width = float(svm.margin(model))
@@ -323,7 +353,7 @@ def _norm_and_intercept(model: Any) -> tuple[float, float]:
 
 
 def _require_same_points(model: Any, x: Any, values: np.ndarray, norm: float) -> None:
-    """Refuse a kernel matrix whose rows or columns are not the training points in their order: ‖f‖² = Σ αᵢ f(xᵢ)."""
+    """Raise for a kernel matrix whose rows or columns are not the training points in their order: ‖f‖² = Σ αᵢ f(xᵢ)."""
     matrix = check.dense(x)
     require_symmetric(matrix, "X")
     if isinstance(model, ErmFit):
@@ -331,14 +361,15 @@ def _require_same_points(model: Any, x: Any, values: np.ndarray, norm: float) ->
     else:
         alpha = np.zeros(len(matrix))
         alpha[model.support] = model.dual_coef[0]
-    precision = max(_ROUNDING, 10 * float(np.finfo(matrix.dtype).eps))
-    cancelled = precision * float(np.abs(alpha) @ np.sqrt(np.abs(matrix.diagonal()))) ** 2
-    if abs(float(alpha @ values) - norm * norm) > _OTHER * norm * norm + cancelled:
+    precision = max(_TRACE_RTOL, 10 * float(np.finfo(matrix.dtype).eps))
+    spread = float(np.abs(alpha) @ np.sqrt(np.abs(matrix.diagonal())))
+    cancelled = precision * spread * spread  # infinite for numbers whose square overflows, which ** would refuse
+    if abs(float(alpha @ values) - norm * norm) > _NORM_RTOL * norm * norm + cancelled:
         raise ValueError("X is not the kernel matrix of the training points in their order: ‖f‖² comes out otherwise")
 
 
 def _trace(x: Any, kernel: Any) -> float:
-    """Σ k(x, x) of checked data."""
+    """Return Σ k(x, x) of checked data."""
     if not is_callable(kernel):
         return float(kernels.diagonal(plain(x), kernel, dtype=np.float64).sum())
     total = 0.0

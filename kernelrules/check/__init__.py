@@ -1,11 +1,13 @@
 """Checks of what users pass in: the one place that coerces, and that refuses.
 
 Arrays, data frames and sparse matrices become one of two plain forms that the compiled core reads: an ndarray of
-float32 or float64 whose rows have no gaps, or a `Csr`. Everything that can be refused is refused here, with the
-argument's name, what was wrong and where.
+float32 or float64 whose rows have no gaps, or a `Csr`. Everything that a user can get wrong about the form of input is
+refused here, with the argument's name, what was wrong and where. Other modules refuse only what depends on their own
+mathematics.
 
-scalars.py   single values                by_row.py   labels, targets, weights
-matrices.py  two-dimensional data          memory.py   what would not fit
+scalars.py   single values                 by_row.py   labels, targets, weights
+matrices.py  matrices of numbers           frames.py   tables with categories and missing values, for trees and rules
+memory.py    arrays that would not fit
 """
 
 from kernelrules.check.by_row import (

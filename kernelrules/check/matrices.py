@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from kernelrules.check.scalars import DtypeError
-from kernelrules.core.finite import magnitude
+from kernelrules.core.simd.finite import magnitude
 
 __all__ = [
     "Csr",

@@ -1,4 +1,4 @@
-"""Whether an array fits the memory that is free: asked before it is made, since systems may kill who asks too late."""
+"""Checks that an array fits in free memory before it is allocated: the system may otherwise kill the process."""
 
 from __future__ import annotations
 

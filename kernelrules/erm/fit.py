@@ -1,4 +1,4 @@
-"""The fit: checks, one machine of two classes or one a class, and a model of them.
+"""`fit`: checks, one machine for two classes or one per class, and the model.
 
 P(f) = (1 / W) Σ wᵢ L(yᵢ f(xᵢ)) + λ‖f‖²,   W = Σ w
 """
@@ -13,21 +13,18 @@ from typing import Any
 
 import numpy as np
 
-from kernelrules import check, kernels, losses, parallel, sharing
-from kernelrules.erm.newton import Problem, Solution, minimise, relative
-from kernelrules.erm.systems import Features, system_from, system_of
+from kernelrules import check, kernels, losses, parallel, shared_data
+from kernelrules.erm import hinge, newton
+from kernelrules.erm.newton import Problem, Solution, relative_gap
+from kernelrules.erm.systems import FeatureSystem, system_from, system_of
 from kernelrules.kernels.values import plain, reorder, resolve
-from kernelrules.results import Certificate, ErmFit
+from kernelrules.results import Certificate, ConvergenceWarning, ErmFit
 
-__all__ = ["ConvergenceWarning", "fit"]
+__all__ = ["fit"]
 
 _RBF = kernels.RBF()
 _MAX_ITER = 200
-_SECONDS = 0.2  # between two calls of a callback
-
-
-class ConvergenceWarning(UserWarning):
-    """The fit stopped before its gap was small enough; the certificate says how good the answer is."""
+_CALLBACK_SECONDS = 0.2  # between two calls of a callback
 
 
 @parallel.reports("erm")
@@ -47,12 +44,13 @@ def fit(
     callback: Any = None,
     progress: bool = False,
 ) -> ErmFit:
-    """Minimise (1/W) Σ wᵢ L(yᵢ f(xᵢ)) + λ‖f‖² by Newton's method, to a duality gap.
+    """Minimise (1/W) Σ wᵢ L(yᵢ f(xᵢ)) + λ‖f‖² to a given duality gap.
 
-    f is in the space of the kernel, with yᵢ = ±1, W the sum of the weights; a row of weight 2 is one that is there
-    twice. More than two classes are fitted one against the rest. Memory: two n × n matrices in float64, or three
-    for more than two classes; where the kernel has at most n explicit features (Linear, Polynomial), those and two
-    p × p matrices.
+    f is in the space of the kernel, yᵢ = ±1, and W is the sum of the weights; a row of weight 2 counts as two rows.
+    Smooth losses are minimised by Newton's method in the primal [1]_, the hinge by the dual solver of support vector
+    machines. More than two classes are fitted one against the rest. Memory: two n × n matrices in float64, or three for
+    more than two classes; if the kernel has at most n explicit features (Linear, Polynomial), those and two p × p
+    matrices.
 
     Parameters
     ----------
@@ -63,45 +61,46 @@ def fit(
     lam : float
         λ, above 0.
     kernel : Kernel or callable
-        One of `kernelrules.kernels`, or a function of two data sets that gives their kernel matrix. It has to be
+        One of `kernelrules.kernels`, or a function of two data sets that returns their kernel matrix. It must be
         positive semi-definite: Sigmoid, callables and matrices are checked.
-    loss : {"logistic", "squared", "squared_hinge", "exponential"} or Loss
-        One of the smooth ones of `kernelrules.losses`, or a `Loss` of your own that is convex and smooth.
+    loss : {"logistic", "squared", "hinge", "squared_hinge", "exponential"} or Loss
+        One of the convex ones of `kernelrules.losses`, or a `Loss` of your own that is convex and smooth. With "hinge"
+        and an intercept it is the machine that `svm.svc` fits with C = 1 / (2 λ W).
     sample_weight : array (n,), optional
         Weights w; a row of weight 0 is as if it were absent.
     intercept : bool
         Whether f has a constant term that is not penalised.
     tol : float
-        The gap relative to the objective at which the fit ends.
+        Gap relative to the objective at which the fit ends.
     max_iter : int, optional
-        Most Newton steps of a machine; default 200. They are seldom more than 20.
-    executor : concurrent.futures.Executor, optional
-        Fits the machines of more than two classes but the first, each a task: the same fit, bit for bit. Tasks use one
-        thread unless `n_threads` says otherwise.
-    n_threads : int, optional
-        Default: the cores that the process may use. The result does not depend on it.
-    callback : callable, optional
-        Called with a `Progress` several times a second; what it raises ends the fit.
-    progress : bool
-        Whether to show a bar, by tqdm.
+        Most Newton steps per machine; default 200, rarely more than 20 are taken. With "hinge", steps of the dual
+        solver; default ten million, or a hundred per point if that is more.
+    {executor}
+        With more than two classes, each binary machine but the first is a task.
+    {n_threads, callback, progress}
 
     Returns
     -------
     ErmFit
-        With a certificate a machine. Its gap is what `tol` limits; kkt is the largest value that the gradient of P,
-        2λ f + (1/W) Σ wᵢ yᵢ L'(yᵢ f(xᵢ)) k(xᵢ, ·), has at a training point, or its derivative in the intercept.
+        With one certificate per machine. `tol` limits its gap; kkt is the largest value that the gradient of P,
+        2λ f + (1/W) Σ wᵢ yᵢ L'(yᵢ f(xᵢ)) k(xᵢ, ·), has at a training point, or its derivative in the intercept. With
+        "hinge" it is the largest violation of the dual's optimality conditions, in units of the margin.
 
     Raises
     ------
     ValueError, TypeError
         For bad data, fewer than two classes, or a kernel that is not positive semi-definite.
     MemoryError
-        If the matrices would be larger than the memory that is free.
+        If the matrices would not fit the free memory.
 
     Warns
     -----
     ConvergenceWarning
-        Where max_iter or rounding ended a fit.
+        If max_iter or rounding ended a fit.
+
+    References
+    ----------
+    .. [1] O. Chapelle (2007). Training a support vector machine in the primal. Neural Computation 19, 1155-1178.
 
     Examples
     --------
@@ -115,8 +114,8 @@ def fit(
     True
     """
     lam, tol = check.positive(lam, "lam"), check.positive(tol, "tol")
-    steps = _MAX_ITER if max_iter is None else check.whole(max_iter, "max_iter", 1)
-    chosen = _smooth(loss)
+    steps = None if max_iter is None else check.whole(max_iter, "max_iter", 1)
+    chosen = _minimisable(loss)
     intercept = check.flag(intercept, "intercept")
     threads, tick = parallel.n_threads_or_default(n_threads), parallel.ticker(callback, "erm")
     parallel.require_executor(executor)
@@ -124,6 +123,7 @@ def fit(
     n = x.shape[0]
     if n == 0:
         raise ValueError("X has no rows")
+    steps = steps or (hinge.default_steps(n) if chosen is losses.hinge else _MAX_ITER)
     classes, codes = check.labels(y, n)
     weight = check.weights(sample_weight, n)
     kept = np.flatnonzero(weight > 0)
@@ -137,12 +137,12 @@ def fit(
     share, codes = weight[kept] / total, codes[kept]
     if not (share > 0).all():
         raise ValueError("sample_weight spans too many orders of magnitude: a share of the sum underflows")
-    clock = _Clock(tick, steps * (1 if len(classes) == 2 else len(classes)))
+    clock = _ProgressClock(tick, steps * (1 if len(classes) == 2 else len(classes)))
     with parallel.blas_threads(1):
-        system = system_of(data, resolved, threads, clock.air, callback)
+        system = system_of(data, resolved, threads, clock.check_interrupt, callback)
         first = 1 if len(classes) == 2 else 0
         problem = Problem(system, chosen, lam, np.where(codes == first, 1.0, -1.0), share, intercept)
-        solutions = [minimise(problem, tol, steps, clock.report)]
+        solutions = [_minimise(problem, tol, steps, clock.report)]
         system.settle()
         if len(classes) > 2 and executor is not None:
             others = [np.where(codes == positive, 1.0, -1.0) for positive in range(1, len(classes))]
@@ -152,34 +152,39 @@ def fit(
                 clock.begin(positive * steps)
                 system.begin()
                 signs = np.where(codes == positive, 1.0, -1.0)
-                solutions.append(minimise(replace(problem, y=signs), tol, steps, clock.report))
+                solutions.append(_minimise(replace(problem, y=signs), tol, steps, clock.report))
     _warn_unless_converged([s.certificate for s in solutions], tol)
     alpha = np.zeros((len(solutions), n))
-    by_weights = isinstance(system, Features)
+    by_weights = isinstance(system, FeatureSystem)
     alpha[:, kept] = [s.a if by_weights else s.theta for s in solutions]
     weights = np.array([s.theta for s in solutions]) if by_weights else None
     return _model(x, resolved, chosen, lam, classes, alpha, weights, solutions)
 
 
+def _minimise(problem: Problem, tol: float, steps: int, report: Any) -> Solution:
+    """Return the solution, by the method for the loss."""
+    return (hinge if problem.loss is losses.hinge else newton).minimise(problem, tol, steps, report)
+
+
 def _by_executor(
     problem: Problem, others: list[np.ndarray], tol: float, steps: int, executor: Any, n_threads: int | None, tick: Any
 ) -> list[Solution]:
-    """The problem with other signs."""
+    """Return the solutions of the problem with other signs, as tasks of an executor."""
     threads = 1 if n_threads is None else n_threads
-    with sharing.Scattered(executor) as scatter:
+    with shared_data.Scattered(executor) as scatter:
         shared, bare = scatter((problem.system.shared(), problem.share)), replace(problem, system=None, share=None)
         tasks = [(shared, replace(bare, y=signs), tol, steps, threads) for signs in others]
-        return parallel.run(_solved, tasks, executor, tick, "machine")
+        return parallel.run(_solve_task, tasks, executor, tick, "machine")
 
 
-def _solved(shared: tuple, bare: Problem, tol: float, steps: int, n_threads: int) -> Solution:
-    """One machine; what an executor is given."""
+def _solve_task(shared: tuple, bare: Problem, tol: float, steps: int, n_threads: int) -> Solution:
+    """Return the solution of one machine; a task of an executor."""
     parts, share = shared
-    clock = _Clock(parallel.ticker(None, "erm"), steps)
+    clock = _ProgressClock(parallel.ticker(None, "erm"), steps)
     with parallel.blas_threads(1):
-        system = system_from(parts, parallel.n_threads_or_default(n_threads), clock.air)
+        system = system_from(parts, parallel.n_threads_or_default(n_threads), clock.check_interrupt)
         system.begin()
-        return minimise(replace(bare, system=system, share=share), tol, steps, clock.report)
+        return _minimise(replace(bare, system=system, share=share), tol, steps, clock.report)
 
 
 def _model(
@@ -195,7 +200,7 @@ def _model(
     certificates = tuple(s.certificate for s in solutions)
     points = None
     if weights is None and not isinstance(kernel, kernels.Precomputed):
-        points = plain(x).copy()  # what the caller does to X later must not change the model
+        points = plain(x).copy()  # later changes of X by the caller must not change the model
     return ErmFit(
         loss=loss.name,
         lam=lam,
@@ -205,15 +210,15 @@ def _model(
         weights=weights,
         intercept=np.array([s.b for s in solutions]),
         norms=np.array([s.norm for s in solutions]),
-        certificate=max(certificates, key=lambda c: (not c.converged, relative(c.gap, c.primal))),
+        certificate=max(certificates, key=lambda c: (not c.converged, relative_gap(c.gap, c.primal))),
         certificates=certificates,
         X=points,
         n_features=x.shape[1],
     )
 
 
-class _Clock:
-    """Progress for a callback, several times a second; without one, only a place for signals to be seen."""
+class _ProgressClock:
+    """Reports progress to a callback several times a second; without one, Python still handles signals."""
 
     def __init__(self, tick: Any, total: int) -> None:
         self.tick, self.total = tick, total
@@ -221,53 +226,49 @@ class _Clock:
         self.last = time.monotonic()
 
     def begin(self, before: int) -> None:
-        """A machine starts, after so many steps of others."""
+        """Start the next machine, after `before` steps of others."""
         self.before = before
 
     def report(self, iterations: int, violation: float) -> None:
-        """Before a Newton step."""
+        """Report before a Newton step."""
         self.done, self.violation = self.before + iterations, violation
         if self.tick is not None:
             self.last = time.monotonic()
             self.tick(self.done, self.total, violation)
 
-    def air(self) -> None:
-        """In the midst of one. Python itself looks for signals on the way here."""
-        if self.tick is not None and time.monotonic() - self.last > _SECONDS:
+    def check_interrupt(self) -> None:
+        """Report during a step. Python checks for signals before it calls this."""
+        if self.tick is not None and time.monotonic() - self.last > _CALLBACK_SECONDS:
             self.last = time.monotonic()
             self.tick(self.done, self.total, self.violation)
 
 
-def _smooth(loss: Any) -> losses.Loss:
-    """The loss, if Newton's method can minimise it."""
-    able = [name for name, each in losses.BY_NAME.items() if each.smooth and each.convex]
+def _minimisable(loss: Any) -> losses.Loss:
+    """Return the loss, if it is the hinge or Newton's method can minimise it."""
+    able = [name for name, each in losses.BY_NAME.items() if each.convex]
     if isinstance(loss, str):
-        if loss == "hinge":
-            raise ValueError('loss "hinge" is not smooth: that machine is svm.svc, with C = 1 / (2 λ n)')
         if loss not in able:
             raise ValueError(f"loss must be one of {', '.join(map(repr, able))} or a Loss, got {loss!r}")
         return losses.BY_NAME[loss]
     if not isinstance(loss, losses.Loss):
         raise TypeError(f"loss must be a name or one of kernelrules.losses, got {loss!r}")
-    if loss is losses.hinge:
-        return _smooth("hinge")
     if loss.name in losses.BY_NAME and loss is not losses.BY_NAME[loss.name]:
         raise ValueError(
-            f"loss is one of your own but has the name of another, {loss.name!r}: the model goes by the name"
+            f"loss is not the one of kernelrules.losses but has its name, {loss.name!r}: the model stores the name"
         )
-    if not (loss.smooth and loss.convex):
-        raise ValueError(f"loss must be convex and smooth, and {loss.name} is not")
+    if not (loss.convex and (loss.smooth or loss is losses.hinge)):
+        raise ValueError(f"loss must be the hinge, or convex and smooth, and {loss.name} is not")
     return loss
 
 
 def _warn_unless_converged(certificates: Iterable[Certificate], tol: float) -> None:
-    """One warning for all machines."""
+    """Warn once for all machines that stopped early."""
     late = [c for c in certificates if not c.converged]
     if late:
-        worst = max(late, key=lambda c: relative(c.gap, c.primal))
+        worst = max(late, key=lambda c: relative_gap(c.gap, c.primal))
         warnings.warn(
             f"{len(late)} machine(s) stopped before the relative gap {tol:g} was reached: it is up to "
-            f"{relative(worst.gap, worst.primal):.3g} after {worst.iterations} steps. Scale the features, take a "
+            f"{relative_gap(worst.gap, worst.primal):.3g} after {worst.iterations} steps. Scale the features, take a "
             "larger lam, or allow more with max_iter",
             ConvergenceWarning,
             stacklevel=check.level_of_caller(),

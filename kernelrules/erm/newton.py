@@ -1,4 +1,4 @@
-"""Newton's method for  P(f, b) = Σ cᵢ L(yᵢ (f(xᵢ) + b)) + λ‖f‖²,  c = w / Σw,  and the certificate of its answers.
+"""Newton's method for  P(f, b) = Σ cᵢ L(yᵢ (f(xᵢ) + b)) + λ‖f‖²,  c = w / Σw,  and its certificate.
 
 The Fenchel dual, over functions f_a = Σ aⱼ k(xⱼ, ·):
 
@@ -8,10 +8,16 @@ With u the margins of f, and any such v and a,
 
     P(f, b) - D(a) = Σ cᵢ (L(uᵢ) + L*(-vᵢ) + vᵢ uᵢ) + λ‖f - f_a‖²,
 
-a sum of terms that are not negative. The slopes v = -L'(u) make the first sum 0, and the v of f's own coefficients,
-where it has any, the second term; either is made feasible, what rounding may hide is added, and the smaller gap counts.
-At the optimum both are 0, since 2λ (f - f_a), for the first of them, is the gradient of P. Along a Newton step P is
-minimised over one number, at O(n) a trial, so that it always falls.
+a sum of non-negative terms. The slopes v = -L'(u) make the first sum 0, and the v of f's own coefficients, if it has
+any, the second term. Either v is made feasible, a bound of the rounding is added, and the smaller gap is reported. At
+the optimum both are 0, because 2λ (f - f_a) for v = -L'(u) is the gradient of P. Along a Newton step P is minimised
+over the step length, at O(n) per trial, so P never rises.
+
+References
+----------
+- O. Chapelle (2007). Training a support vector machine in the primal. Neural Computation 19, 1155-1178. Newton's
+  method on the coefficients.
+- R. T. Rockafellar (1970). Convex Analysis. Princeton University Press. The Fenchel dual.
 """
 
 from __future__ import annotations
@@ -27,13 +33,13 @@ from kernelrules.erm.systems import Gradient, System
 from kernelrules.losses import Loss
 from kernelrules.results import Certificate
 
-__all__ = ["Problem", "Solution", "certify", "minimise", "relative"]
+__all__ = ["Problem", "Solution", "balanced", "certify", "hidden_gap", "minimise", "relative_gap"]
 
-_FLAT = 0.05  # of the slope at the start of a step: as flat as that is the bottom of the step
-_TRIALS = 60
-_STALLS = 4  # steps without progress after which rounding has won
-_PROGRESS = 1e-10  # of P, a fall that counts as such
-_SAME = 1e-12  # of P, a gap that is as good as any
+_SLOPE_RTOL = 0.05  # of the slope at the start of a step: a smaller slope ends the line search
+_MAX_TRIALS = 60  # of the line search
+_MAX_STALLED_STEPS = 4  # steps without progress after which rounding ends the fit
+_PROGRESS_RTOL = 1e-10  # of P: a smaller decrease is no progress
+_NEGLIGIBLE_GAP = 1e-12  # of P: a gap that needs no comparison
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +56,7 @@ class Problem:
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """A function, the dual point that belongs to it, and what it is worth."""
+    """A function, its dual point, and its certificate."""
 
     theta: np.ndarray
     b: float
@@ -69,59 +75,63 @@ class _Point:
     primal: float
     a: np.ndarray  # the dual point
     kkt: float
-    gap: float  # with what rounding may hide of it
-    blur: float  # how far off the primal objective may be by rounding
+    gap: float  # with a bound of its rounding
+    primal_rounding: float  # a bound of the rounding error of the primal objective
 
 
-def _at(problem: Problem, theta: np.ndarray, b: float) -> _Point:
-    """Everything about a function."""
+def _evaluate(problem: Problem, theta: np.ndarray, b: float) -> _Point:
+    """Return the objective, gradient and gap of a function."""
     system, loss, lam, share, y = problem.system, problem.loss, problem.lam, problem.share, problem.y
     values = system.values(theta)
     u = y * (values + b)
     v = -loss.first(u)
     inner = system.inner(theta, theta, values)
-    square, below = max(inner, 0.0), max(-inner, 0.0)  # the second: K is not quite positive semi-definite
+    square, below = max(inner, 0.0), max(-inner, 0.0)  # the second is positive if K is not quite positive semi-definite
     primal = float(share @ loss.value(u)) + lam * square
-    blur, square_blur = system.rounding(theta)
+    value_rounding, square_rounding = system.rounding(theta)
     slopes_a = share * y * v / (2 * lam)
     e = theta - system.of_dual(slopes_a)
     e_values = system.values(e)
     kkt = 2 * lam * float(np.abs(e_values).max())
     if not problem.intercept:
-        a, gap = slopes_a, _hidden(problem, u, v, blur) + lam * _square(system, e, e_values)
+        a, gap = slopes_a, hidden_gap(problem, u, v, value_rounding) + lam * _square(system, e, e_values)
     else:
-        a, gap = _dual_point(problem, theta, u, blur, _balanced(v, y, share, loss))
+        a, gap = _dual_point(problem, theta, u, value_rounding, balanced(v, y, share, loss))
         kkt = max(kkt, abs(float((share * y) @ v)))
     coefficients = system.dual_of(theta)
     if coefficients is not None:
         clipped = np.clip(2 * lam * y * coefficients / share, -loss.slopes[1], -loss.slopes[0])
-        clipped = _balanced(clipped, y, share, loss) if problem.intercept else clipped
-        other, its_gap = _dual_point(problem, theta, u, blur, clipped)
+        clipped = balanced(clipped, y, share, loss) if problem.intercept else clipped
+        other, its_gap = _dual_point(problem, theta, u, value_rounding, clipped)
         if its_gap < gap or math.isnan(gap):
             a, gap = other, its_gap
-    primal_blur = float((share * np.abs(v)) @ np.broadcast_to(blur, v.shape)) + lam * (square_blur + below)
+    primal_rounding = float((share * np.abs(v)) @ np.broadcast_to(value_rounding, v.shape)) + lam * (
+        square_rounding + below
+    )
     gradient = Gradient(theta, values, slopes_a, e, e_values)
-    return _Point(gradient, b, square, primal, a, kkt, gap + lam * below, primal_blur)
+    return _Point(gradient, b, square, primal, a, kkt, gap + lam * below, primal_rounding)
 
 
 def _square(system: System, theta: np.ndarray, values: np.ndarray) -> float:
-    """‖f‖², or as much more as rounding may hide."""
+    """Return ‖f‖² plus a bound of its rounding."""
     return abs(system.inner(theta, theta, values)) + system.rounding(theta)[1]
 
 
-def _hidden(problem: Problem, u: np.ndarray, v: np.ndarray, blur: np.ndarray | float) -> float:
-    """How much larger Σ c (L(u) + L*(-v) + v u), convex in u, is at the worse end of u ± blur."""
-    if not np.any(blur):
+def hidden_gap(problem: Problem, u: np.ndarray, v: np.ndarray, value_rounding: np.ndarray | float) -> float:
+    """Return how much larger Σ c (L(u) + L*(-v) + v u), convex in u, is at the worse end of u ± value_rounding."""
+    if not np.any(value_rounding):
         return 0.0
     here, value = problem.loss.value(u), problem.loss.value
-    worse = np.maximum(value(u + blur) - here + v * blur, value(u - blur) - here - v * blur)
+    worse = np.maximum(
+        value(u + value_rounding) - here + v * value_rounding, value(u - value_rounding) - here - v * value_rounding
+    )
     return float(problem.share @ np.maximum(worse, 0.0))
 
 
 def _dual_point(
-    problem: Problem, theta: np.ndarray, u: np.ndarray, blur: np.ndarray | float, v: np.ndarray
+    problem: Problem, theta: np.ndarray, u: np.ndarray, value_rounding: np.ndarray | float, v: np.ndarray
 ) -> tuple[np.ndarray, float]:
-    """a and the gap for slopes v of the loss, with Σ c y v = 0 if there is an intercept."""
+    """Return a and the gap for slopes v of the loss, with Σ c y v = 0 if there is an intercept."""
     system, loss, share = problem.system, problem.loss, problem.share
     a = share * problem.y * v / (2 * problem.lam)
     if np.isnan(v).any():
@@ -129,15 +139,15 @@ def _dual_point(
     apart = theta - system.of_dual(a)
     square = _square(system, apart, system.values(apart)) if apart.any() else 0.0
     pairs = np.maximum(loss.value(u) + loss.conjugate(-v) + v * u, 0.0)  # below 0 by rounding only
-    return a, float(share @ pairs) + _hidden(problem, u, v, blur) + problem.lam * square
+    return a, float(share @ pairs) + hidden_gap(problem, u, v, value_rounding) + problem.lam * square
 
 
-def _balanced(v: np.ndarray, y: np.ndarray, share: np.ndarray, loss: Loss) -> np.ndarray:
-    """Slopes near v with Σ c y v = 0, and -v still a slope of the loss: the heavier side is scaled down."""
+def balanced(v: np.ndarray, y: np.ndarray, share: np.ndarray, loss: Loss) -> np.ndarray:
+    """Return slopes near v with Σ c y v = 0, and -v still a slope of the loss: the heavier side is scaled down."""
     surplus = float((share * y) @ v)
     if surplus == 0:
         return v
-    if loss.slopes[1] > 0:  # any slope will do
+    if loss.slopes[1] > 0:  # every slope is allowed
         return v - surplus * y
     heavy = y == math.copysign(1.0, surplus)
     weight = float(share[heavy] @ v[heavy])
@@ -145,12 +155,12 @@ def _balanced(v: np.ndarray, y: np.ndarray, share: np.ndarray, loss: Loss) -> np
 
 
 def certify(problem: Problem, theta: np.ndarray, b: float = 0.0, tol: float = 1e-8) -> Certificate:
-    """The certificate of any function.
+    """Return the certificate of any function.
 
     Parameters
     ----------
     problem : Problem
-        What it is to minimise.
+        The objective.
     theta : ndarray
         Coefficients or weights, by the problem's system.
     b : float
@@ -164,12 +174,12 @@ def certify(problem: Problem, theta: np.ndarray, b: float = 0.0, tol: float = 1e
         After no iterations.
     """
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        point = _at(problem, theta, b)
+        point = _evaluate(problem, theta, b)
     return _certificate(problem, point, _least(problem), 0, tol)
 
 
-def relative(gap: float, primal: float) -> float:
-    """The gap as a part of the objective; of one that rounds to 0, no gap is small.
+def relative_gap(gap: float, primal: float) -> float:
+    """Return the gap relative to the objective; infinite if the objective rounds to 0.
 
     Parameters
     ----------
@@ -187,23 +197,23 @@ def relative(gap: float, primal: float) -> float:
 
 
 def _least(problem: Problem) -> float:
-    """D(0), the least value of the loss: 0 for all of ours."""
+    """Return D(0), the minimum of the loss: 0 for all losses of `kernelrules.losses`."""
     return 0.0 - problem.loss.conjugate(0.0)
 
 
 def _certificate(problem: Problem, point: _Point, bound: float, iterations: int, tol: float) -> Certificate:
-    """Of a point, with the best lower bound that is known; a gap that overflowed to NaN is none."""
-    gap = max(point.primal + point.blur - bound, 0.0)
+    """Return the certificate of a point, with the best known lower bound; a gap of NaN (overflow) is ignored."""
+    gap = max(point.primal + point.primal_rounding - bound, 0.0)
     if point.gap <= tol * point.primal:
         gap = min(gap, point.gap)
-    elif point.gap + point.blur < gap:  # where rounding rules, so that the dual is a lower bound all the same
-        gap = point.gap + point.blur
-    dual = max(point.primal - gap, _least(problem))  # which is known, however much rounding hides
+    elif point.gap + point.primal_rounding < gap:  # rounding dominates: the dual remains a lower bound
+        gap = point.gap + point.primal_rounding
+    dual = max(point.primal - gap, _least(problem))  # a lower bound for any rounding
     return Certificate(point.primal, dual, gap, point.kkt, iterations, bool(gap <= tol * point.primal))
 
 
 def minimise(problem: Problem, tol: float, max_iter: int, report: Callable[[int, float], Any]) -> Solution:
-    """Newton steps from f = 0 until the gap is at most tol · P, max_iter steps are done, or rounding has won.
+    """Take Newton steps from f = 0 until the gap is at most tol · P, or max_iter or rounding ends the fit.
 
     Parameters
     ----------
@@ -219,57 +229,57 @@ def minimise(problem: Problem, tol: float, max_iter: int, report: Callable[[int,
     Returns
     -------
     Solution
-        The last point, which has the smallest primal objective of all; coefficients in the form of the dual solution.
+        The last point, which has the smallest primal objective; coefficients in the form of the dual solution.
     """
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        point = _at(problem, problem.system.zero(), 0.0)
+        point = _evaluate(problem, problem.system.zero(), 0.0)
         bound, smallest, stalls, iterations = _least(problem), math.inf, 0, 0
         while True:
-            bound = max(bound, point.primal - point.blur - point.gap)  # which stays where the second is NaN
+            bound = max(bound, point.primal - point.primal_rounding - point.gap)  # max ignores a second argument of NaN
             certificate = _certificate(problem, point, bound, iterations, tol)
-            report(iterations, relative(certificate.gap, point.primal))
-            if certificate.converged or iterations == max_iter or stalls == _STALLS:
+            report(iterations, relative_gap(certificate.gap, point.primal))
+            if certificate.converged or iterations == max_iter or stalls == _MAX_STALLED_STEPS:
                 break
             following = _step(problem, point)
             if following is None:
                 break
             iterations += 1
-            moved = following.primal < (1 - _PROGRESS) * point.primal or following.gap < 0.9 * smallest
-            stalls = 0 if moved else stalls + 1
+            progress = following.primal < (1 - _PROGRESS_RTOL) * point.primal or following.gap < 0.9 * smallest
+            stalls = 0 if progress else stalls + 1
             smallest = min(smallest, following.gap)
             point = following
         polished = _in_dual_form(problem, point)
-        level = certificate.converged or polished.primal <= (1 + _PROGRESS) * point.primal
-        if level and polished.gap <= max(point.gap, min(_SAME, tol) * point.primal):
+        level = certificate.converged or polished.primal <= (1 + _PROGRESS_RTOL) * point.primal
+        if level and polished.gap <= max(point.gap, min(_NEGLIGIBLE_GAP, tol) * point.primal):
             point, certificate = polished, _certificate(problem, polished, bound, iterations, tol)
     return Solution(point.gradient.theta, point.b, point.a, math.sqrt(point.square), certificate)
 
 
 def _in_dual_form(problem: Problem, point: _Point) -> _Point:
-    """About the same function, by its dual point: unique coefficients if K is singular, and not 0 if λ is large."""
+    """Return nearly the same function, by its dual point: unique coefficients if K is singular, not 0 if λ is large."""
     v = 2 * problem.lam * problem.y * point.gradient.a / problem.share
     if problem.intercept:
-        v = _balanced(v, problem.y, problem.share, problem.loss)
-    return _at(problem, problem.system.of_dual(problem.share * problem.y * v / (2 * problem.lam)), point.b)
+        v = balanced(v, problem.y, problem.share, problem.loss)
+    return _evaluate(problem, problem.system.of_dual(problem.share * problem.y * v / (2 * problem.lam)), point.b)
 
 
 def _step(problem: Problem, point: _Point) -> _Point | None:
-    """The next point, or None where no step lowers the objective any more."""
+    """Return the next point, or None if no step lowers the objective."""
     u = problem.y * (point.gradient.values + point.b)
     curvature = problem.share * problem.loss.second_order(u) / (2 * problem.lam)
     newton = problem.system.step(curvature, point.gradient, problem.intercept)
     for direction, shift in (newton, (-point.gradient.e, 0.0)):
-        length = _along(problem, point, direction, shift)
+        length = _step_length(problem, point, direction, shift)
         if length > 0:
-            following = _at(problem, point.gradient.theta + length * direction, point.b + length * shift)
-            level = following.primal <= (1 + _PROGRESS) * point.primal
+            following = _evaluate(problem, point.gradient.theta + length * direction, point.b + length * shift)
+            level = following.primal <= (1 + _PROGRESS_RTOL) * point.primal
             if following.primal < point.primal or (level and following.gap < point.gap):
                 return following
     return None
 
 
-def _along(problem: Problem, point: _Point, direction: np.ndarray, shift: float) -> float:
-    """How far to go: where the slope of the convex φ(t) = P(point + t·direction) is near 0; 0 where it is uphill."""
+def _step_length(problem: Problem, point: _Point, direction: np.ndarray, shift: float) -> float:
+    """Return t where the slope of the convex φ(t) = P(point + t·direction) is near 0; 0 if it is not downhill."""
     system, loss, lam, share = problem.system, problem.loss, problem.lam, problem.share
     change = system.values(direction)
     u, du = problem.y * (point.gradient.values + point.b), problem.y * (change + shift)
@@ -279,7 +289,7 @@ def _along(problem: Problem, point: _Point, direction: np.ndarray, shift: float)
     )
 
     def slope(t: float) -> float:
-        """Overflow is uphill: only margins that fall can overflow."""
+        """Return φ'(t); infinity for overflow, which only decreasing margins cause."""
         total = float(share @ (loss.first(u + t * du) * du)) + 2 * lam * (cross + t * square)
         return math.inf if math.isnan(total) else total
 
@@ -288,9 +298,9 @@ def _along(problem: Problem, point: _Point, direction: np.ndarray, shift: float)
         return 0.0
     low, high, t = 0.0, math.inf, 1.0
     at_low, at_high = start, math.inf
-    for _ in range(_TRIALS):
+    for _ in range(_MAX_TRIALS):
         here = slope(t)
-        if abs(here) <= _FLAT * abs(start):
+        if abs(here) <= _SLOPE_RTOL * abs(start):
             return t
         if here < 0:
             low, at_low = t, here
@@ -300,6 +310,6 @@ def _along(problem: Problem, point: _Point, direction: np.ndarray, shift: float)
             t *= 2.0
         elif math.isinf(at_high):
             t = (low + high) / 2
-        else:  # where the chord of the slope crosses 0, kept off the ends
+        else:  # the zero of the chord of the slope, kept away from the ends
             t = low + (high - low) * min(max(at_low / (at_low - at_high), 0.1), 0.9)
     return low

@@ -1,7 +1,7 @@
-"""What the estimators share: how X and y are read, kernels by name, random states, and errors that name the parameter.
+"""Common parts of the estimators: validation of X and y, kernels by name, random states, names in error messages.
 
-Data go through scikit-learn's own `validate_data`, which sets `n_features_in_` and `feature_names_in_` and knows the
-errors that its users expect; what it lets through, `check` reads once more without a copy.
+scikit-learn's `validate_data` sets `n_features_in_` and `feature_names_in_` and raises the errors that users expect.
+`check` then reads the data without a copy.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _CELLS = (numbers.Number, str, bytes, np.generic, type(None))
 
 @contextmanager
 def called(names: dict[str, str]) -> Iterator[None]:
-    """Errors of a function that begin with the name of an argument begin with the parameter's name instead."""
+    """Replace the name of an argument at the start of error messages by the name of the estimator's parameter."""
     try:
         yield
     except _ERRORS as error:
@@ -44,7 +44,7 @@ def called(names: dict[str, str]) -> Iterator[None]:
 
 
 def kernel_of(kernel: Any, gamma: Any, degree: Any, coef0: Any) -> Any:
-    """A kernel by scikit-learn's name for it; one of this package's, or a function, is what it is."""
+    """Return the kernel with a name of scikit-learn; kernel objects and functions are returned as they are."""
     if not isinstance(kernel, str):
         return kernel
     if kernel not in _NAMED_KERNELS:
@@ -64,14 +64,14 @@ def kernel_of(kernel: Any, gamma: Any, degree: Any, coef0: Any) -> Any:
 
 
 def seed_of(random_state: Any) -> Any:
-    """What `rng` takes: a seed or Generator as it is, a number drawn from a RandomState or from NumPy's global one."""
+    """Return an argument for `rng`: a seed or Generator as it is, or a seed drawn from a RandomState."""
     if isinstance(random_state, (numbers.Integral, np.random.Generator)):
         return random_state
     return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
 
 
 def rows_or_share(value: Any, name: str, least: int, n: int) -> int:
-    """A number of rows: a whole number, or a float as a share of all n, rounded up."""
+    """Return a number of rows, given as an integer or as a share of n, rounded up."""
     if not isinstance(value, (float, np.floating)):
         return check.whole(value, name, least)
     share = check.positive(value, name)
@@ -84,23 +84,23 @@ def rows_or_share(value: Any, name: str, least: int, n: int) -> int:
 
 
 def _validated(estimator: Any, *data: Any, **options: Any) -> Any:
-    """`validate_data`, without NumPy's warnings: it looks for NaN by a sum, which may overflow in both directions."""
+    """Call `validate_data` without NumPy's warnings: it detects NaN by a sum, which may overflow."""
     with np.errstate(over="ignore", invalid="ignore"):
         return validate_data(estimator, *data, **options)
 
 
 class KernelEstimator(BaseEstimator):
-    """Reads numbers, dense or sparse; float32 stays float32."""
+    """Base class of estimators that read numbers, dense or sparse, in float64 or float32."""
 
     def _kernel(self) -> Any:
         return kernel_of(self.kernel, self.gamma, self.degree, self.coef0)
 
     def _read(self, X: Any, y: Any = "no_validation", **options: Any) -> Any:
-        """X, or X and y, for a fit."""
+        """Return X, or X and y, for a fit."""
         return _validated(self, X, y, accept_sparse="csr", dtype=_FLOATS, **options)
 
     def _read_again(self, X: Any) -> Any:
-        """X for a prediction."""
+        """Return X for a prediction."""
         check_is_fitted(self)
         return _validated(self, X, accept_sparse="csr", dtype=_FLOATS, reset=False)
 
@@ -113,17 +113,17 @@ class KernelEstimator(BaseEstimator):
 
 
 class TableEstimator(BaseEstimator):
-    """Reads tables: numbers and categories, with missing values, dense, sparse or in a data frame.
+    """Base class of estimators that read tables: numbers and categories with missing values, also in data frames.
 
-    Data frames reach the functions as they are, so that columns keep their types and names.
+    Data frames are passed on unchanged, so that columns keep their types and names.
     """
 
     def _checks(self) -> dict[str, Any]:
-        """What scikit-learn looks at in X. Infinite numbers the functions find themselves, and say where."""
+        """Return the arguments of scikit-learn's checks of X; the functions refuse infinite numbers themselves."""
         return {"dtype": None, "accept_sparse": "csr", "ensure_all_finite": self.missing == "error"}
 
     def _read(self, X: Any, y: Any, *, least: int = 1) -> tuple[Any, Any]:
-        """X and y for a fit."""
+        """Return X and y for a fit."""
         if _is_frame(X):
             X, y = _validated(self, X, y, skip_check_array=True)
         else:
@@ -141,7 +141,7 @@ class TableEstimator(BaseEstimator):
         return y
 
     def _read_again(self, X: Any) -> Any:
-        """X for a prediction."""
+        """Return X for a prediction."""
         check_is_fitted(self)
         if _is_frame(X):
             return _validated(self, X, skip_check_array=True, reset=False)
@@ -157,24 +157,24 @@ class TableEstimator(BaseEstimator):
 
 
 def numbers_of(y: Any) -> np.ndarray:
-    """Targets of a regression, one or several a row."""
+    """Return regression targets, one or several per row."""
     y = check_array(y, ensure_2d=False, dtype="numeric", input_name="y")
     return column_or_1d(y, warn=True) if y.ndim == 2 and y.shape[1] == 1 else y
 
 
 def _is_frame(X: Any) -> bool:
-    """As `check` and `tree.columns` tell data frames, without an import of any."""
+    """Return whether X is a data frame, as `check.frames` decides, without importing any library of frames."""
     return hasattr(X, "to_numpy") and hasattr(X, "columns")
 
 
 def _objects_if_mixed(X: Any) -> Any:
-    """Nested lists with strings among them as objects: NumPy would make strings of the numbers."""
+    """Return nested lists that contain strings as objects; NumPy would convert their numbers to strings."""
     if not isinstance(X, (list, tuple)):
         return X
     try:
         array = np.asarray(X)
     except ValueError:
-        return X  # ragged: scikit-learn says so
+        return X  # ragged: scikit-learn refuses it
     return np.array(X, dtype=object) if array.dtype.kind in "US" else array
 
 

@@ -1,11 +1,10 @@
-"""The nearest training points of new ones.
+"""The nearest training points of new points.
 
-scikit-learn finds candidates: by a KD-tree where there are few columns, otherwise by inner products, whose rounding
-errors are those of squared lengths. So dense data are moved to their middle, and the distances that decide are made
-from differences. Of points at one distance, those with the smaller indices are nearer, as in `graph.knn_graph`, but a
-search gives any of them. So rows for which it cannot tell the neighbours, by rounding or ties, ask a tree for more
-candidates, and in the end are compared with all points. Data are divided by a power of two, the one by which
-`graph.knn_graph` has divided them: squares neither overflow nor vanish.
+scikit-learn finds candidates: by a KD-tree for few columns, otherwise by inner products, whose rounding errors are
+relative to squared norms. So dense data are centred, and the final distances are computed from differences. Points at
+equal distance are ordered by index, as in `graph.knn_graph`, but a search returns any of them. Rows whose neighbours
+remain ambiguous, because of rounding or ties, get more candidates from the KD-tree, and finally are compared with all
+points. Data are scaled by the power of two of `graph.knn_graph`, so that squares neither overflow nor underflow.
 """
 
 from __future__ import annotations
@@ -22,23 +21,23 @@ from threadpoolctl import threadpool_limits
 
 __all__ = ["Nearest"]
 
-_TREE_COLUMNS = 15  # up to which scikit-learn takes a tree
-_SPARE = 2  # candidates beyond k
-_MORE = 8  # times the candidates, for ties
-_NUMBERS = 1 << 21  # differences, or distances, made at a time
+_KD_TREE_MAX_COLUMNS = 15  # scikit-learn's own limit
+_EXTRA_CANDIDATES = 2  # beyond k
+_TIE_CANDIDATES_FACTOR = 8  # candidates of rows with ties, relative to the first search
+_BLOCK_NUMBERS = 1 << 21  # differences or distances computed at a time
 
 
 class Nearest:
-    """To be asked for the k nearest of the rows of X.
+    """A search for the k nearest rows of X.
 
     Parameters
     ----------
     X : ndarray or sparse matrix (n, p)
         The training points.
     k : int
-        Neighbours; all points where these are fewer.
+        Number of neighbours, at most the number of points.
     exponent : int
-        Of the power of two that distances are divided by.
+        Exponent of the power of two by which distances are divided.
     """
 
     def __init__(self, X: Any, k: int, exponent: int) -> None:
@@ -49,13 +48,13 @@ class Nearest:
             self.middle = np.median(self.points, axis=0)
             self.points = self.points - self.middle
         n, p = X.shape
-        self.k, n_asked = min(k, n), min(k + _SPARE, n)
-        self.by_tree = not self.sparse and p <= _TREE_COLUMNS and n_asked < n // 2
+        self.k, n_asked = min(k, n), min(k + _EXTRA_CANDIDATES, n)
+        self.by_tree = not self.sparse and p <= _KD_TREE_MAX_COLUMNS and n_asked < n // 2
         algorithm = "kd_tree" if self.by_tree else "brute"
         self.search = NearestNeighbors(n_neighbors=n_asked, algorithm=algorithm).fit(self.points)
 
     def _in_units(self, X: Any) -> Any:
-        """X / 2**exponent in float64, sparse or dense as the training points are, from their middle."""
+        """Return X / 2**exponent in float64, sparse or dense like the training points, and centred if dense."""
         if self.sparse:
             x = sparse.csr_array(X).astype(np.float64)
         else:
@@ -68,14 +67,14 @@ class Nearest:
         return x if self.middle is None else x - self.middle
 
     def of(self, X: Any, n_threads: int | None) -> tuple[np.ndarray, np.ndarray]:
-        """Distances, over the power of two, and indices (n, k) for every row of X, nearest first."""
+        """Return the scaled distances and indices (n, k) of the neighbours of each row of X, nearest first."""
         with threadpool_limits(n_threads), np.errstate(over="ignore", invalid="ignore"):
             x = self._in_units(X)
             n, n_asked = self.points.shape[0], self.search.n_neighbors
             squares, nearest, limit = self._of_candidates(x, n_asked)
             in_doubt = np.flatnonzero(limit >= 0)
-            while self.by_tree and len(in_doubt) and n_asked * _MORE < n // 2:
-                n_asked *= _MORE
+            while self.by_tree and len(in_doubt) and n_asked * _TIE_CANDIDATES_FACTOR < n // 2:
+                n_asked *= _TIE_CANDIDATES_FACTOR
                 for rows in _batches(in_doubt, n_asked):
                     squares[rows], nearest[rows], limit[rows] = self._of_candidates(x[rows], n_asked)
                 in_doubt = in_doubt[limit[in_doubt] >= 0]
@@ -112,7 +111,7 @@ class Nearest:
         return 2 * (n_terms + 32) * np.finfo(np.float64).eps * longest
 
     def _squares(self, x: Any, found: np.ndarray) -> np.ndarray:
-        """Squared distances of rows to points, from differences."""
+        """Return squared distances of rows to points, computed from differences."""
         if self.sparse:
             rows = np.repeat(np.arange(len(found)), found.shape[1])
             return self._squares_of_pairs(x, rows, found.ravel()).reshape(found.shape)
@@ -123,7 +122,7 @@ class Nearest:
         return out
 
     def _squares_of_pairs(self, x: Any, rows: np.ndarray, near: np.ndarray) -> np.ndarray:
-        """The same of sparse rows x[rows[i]] and points near[i]."""
+        """Return squared distances of sparse rows x[rows[i]] to points near[i]."""
         out = np.empty(len(rows))
         for pairs in _batches(np.arange(len(rows)), 1 + 2 * self.points.nnz // self.points.shape[0]):
             apart = x[rows[pairs]] - self.points[near[pairs]]
@@ -131,7 +130,7 @@ class Nearest:
         return out
 
     def _among_all(self, x: Any, limit: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Squares and indices of the nearest of all points; a search sees none of them beyond the limit."""
+        """Return squared distances and indices of the nearest of all points; none is beyond the limit."""
         if self.sparse:
             rows, near = np.nonzero(euclidean_distances(x, self.points, squared=True) <= limit[:, None])
             squares = np.full((len(limit), self.points.shape[0]), np.inf)
@@ -146,6 +145,6 @@ class Nearest:
 
 
 def _batches(rows: np.ndarray, numbers: int) -> Iterator[np.ndarray]:
-    """Parts of rows that need so many numbers each."""
-    step = max(1, _NUMBERS // numbers)
+    """Yield slices of rows, each row of which needs this many numbers."""
+    step = max(1, _BLOCK_NUMBERS // numbers)
     return (rows[start : start + step] for start in range(0, len(rows), step))

@@ -15,6 +15,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 
 from kernelrules import check, graph
+from kernelrules.docstrings import shared_parameters
 from kernelrules.estimators._common import KernelEstimator, called
 from kernelrules.estimators._nearest import Nearest
 from kernelrules.graph.neighbours import join
@@ -33,8 +34,9 @@ _NOTHING = 1e-12  # an excess of so little is rounding error
 _KERNELS = {"knn": "binary", "rbf": "rbf"}
 
 
+@shared_parameters
 class GraphClassifier(ClassifierMixin, KernelEstimator):
-    """Classes of all points from those of a few: `graph.knn_graph` and `graph.fit` as an estimator.
+    """Semi-supervised classification on a graph: `graph.knn_graph` and `graph.fit` as an estimator.
 
     Minimises, for a column of targets a class, Σ wᵢ (fᵢ - yᵢ)² + alpha fᵀLf: the sum over the labelled points, with
     their weights, L the Laplacian of the graph that joins each point with its nearest neighbours. Points that are not
@@ -60,8 +62,7 @@ class GraphClassifier(ClassifierMixin, KernelEstimator):
         What marks a point without a label. None: all points have one, and -1 is a class.
     unreached : {"prior", "error"}
         What becomes of points that no label reaches: they get the classes' shares of the labels, or `fit` refuses them.
-    n_threads : int, optional
-        Default: the cores that the process may use.
+    {n_threads}
 
     Attributes
     ----------
@@ -120,7 +121,7 @@ class GraphClassifier(ClassifierMixin, KernelEstimator):
         self.n_threads = n_threads
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> GraphClassifier:
-        """Make the graph, and spread the labels.
+        """Build the graph and propagate the labels.
 
         Parameters
         ----------
@@ -171,7 +172,7 @@ class GraphClassifier(ClassifierMixin, KernelEstimator):
         return _KERNELS[self.kernel]
 
     def _known(self, y: np.ndarray) -> np.ndarray:
-        """Points that have a label."""
+        """Return the points that have a label."""
         if self.unlabelled is None:
             return np.arange(len(y))
         mark = str(self.unlabelled) if y.dtype.kind in "US" else self.unlabelled
@@ -187,16 +188,16 @@ class GraphClassifier(ClassifierMixin, KernelEstimator):
 
     @property
     def unreached_(self) -> np.ndarray:
-        """Training points that no label reaches."""
+        """Training points in components without a label."""
         return self.model_.unreached
 
     @property
     def certificate_(self) -> Certificate:
-        """How near to the best the values are."""
+        """Certificate of the solution."""
         return self.model_.certificate
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Means of the distributions of the nearest training points, weighted as edges are.
+        """Return the means of the class distributions of the nearest training points, weighted like edges.
 
         A training point is its own nearest neighbour here; what was found for it is in `label_distributions_`.
 
@@ -223,7 +224,7 @@ class GraphClassifier(ClassifierMixin, KernelEstimator):
         return shares / shares.sum(axis=1, keepdims=True)
 
     def _weights_at(self, distances: np.ndarray) -> np.ndarray:
-        """Weights of edges to new points, up to a factor for each point."""
+        """Return the weights of edges to new points, up to a factor per point."""
         if self._edge == "knn":
             return np.ones_like(distances)
         if self._edge == "rbf":
@@ -238,7 +239,7 @@ class GraphClassifier(ClassifierMixin, KernelEstimator):
         return np.where(weight.any(axis=1, keepdims=True), weight, 1.0)
 
     def predict(self, X: Any) -> np.ndarray:
-        """The class of the largest probability, or as `decide` says.
+        """Return the class of the largest probability, or the class chosen by `decide`.
 
         Parameters
         ----------
@@ -254,7 +255,7 @@ class GraphClassifier(ClassifierMixin, KernelEstimator):
         return self.classes_[self._decided(shares)]
 
     def _decided(self, shares: np.ndarray) -> np.ndarray:
-        """Numbers of the classes. Of a point that no label reaches, shares exceed nothing: then it is the largest."""
+        """Return the indices of the classes; without a path to a label, that of largest probability."""
         largest = shares.argmax(axis=1)
         if self._decide == "largest":
             return largest
@@ -263,7 +264,7 @@ class GraphClassifier(ClassifierMixin, KernelEstimator):
 
 
 def _shares(values: np.ndarray, prior: np.ndarray) -> np.ndarray:
-    """Values as shares; of points that no label reaches, the shares of the labels' weight."""
+    """Return values as shares; points without a path to a label get the shares of the labels' weights."""
     positive = np.clip(np.where(np.isnan(values), prior, values), 0.0, None)
     total = positive.sum(axis=1, keepdims=True)
     return np.where(total > 0, positive, prior) / np.where(total > 0, total, 1.0)

@@ -9,12 +9,14 @@ import numpy as np
 from sklearn.model_selection import check_cv
 
 from kernelrules import prune
+from kernelrules.docstrings import shared_parameters
 from kernelrules.estimators._common import called
 from kernelrules.estimators.tree import NAMES, ClassTree, require_classes
 
 __all__ = ["PrunedTreeClassifier"]
 
 
+@shared_parameters
 class PrunedTreeClassifier(ClassTree):
     """A classification tree pruned to the size that cross-validation chooses: `prune.cross_validate` as an estimator.
 
@@ -32,8 +34,9 @@ class PrunedTreeClassifier(ClassTree):
         Of the trees before pruning, as in `TreeClassifier`.
     random_state : int, RandomState, Generator or None
         Decides the folds, and what growing draws.
-    max_leaf_nodes, min_impurity_decrease, class_weight, categorical_features, missing, n_threads : optional
+    max_leaf_nodes, min_impurity_decrease, class_weight, categorical_features, missing : optional
         As in `TreeClassifier`.
+    {n_threads}
 
     Attributes
     ----------
@@ -95,7 +98,7 @@ class PrunedTreeClassifier(ClassTree):
         self.n_threads = n_threads
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> PrunedTreeClassifier:
-        """Grow the tree, and prune it.
+        """Grow and prune the tree.
 
         Parameters
         ----------
@@ -124,7 +127,7 @@ class PrunedTreeClassifier(ClassTree):
 
 
 def _folds(cv: Any, X: Any, y: np.ndarray) -> Any:
-    """How many folds, or the fold of every row."""
+    """Return the number of folds, or the fold of each row."""
     if isinstance(cv, numbers.Integral):
         return cv
     number = np.full(len(y), -1)

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import RegressorMixin
 
 from kernelrules import check, ridge
+from kernelrules.docstrings import shared_parameters
 from kernelrules.estimators._common import KernelEstimator, called, kernel_of
 from kernelrules.results import Certificate
 
@@ -17,6 +18,7 @@ __all__ = ["KernelRidge"]
 _NAMES = {"lam": "alpha over the sum of weights", "intercept": "fit_intercept"}
 
 
+@shared_parameters
 class KernelRidge(RegressorMixin, KernelEstimator):
     """Kernel ridge regression: `ridge.fit` as an estimator, scikit-learn's `KernelRidge`.
 
@@ -39,8 +41,7 @@ class KernelRidge(RegressorMixin, KernelEstimator):
         Whether f has a constant that costs nothing. scikit-learn's has none.
     solver : {"auto", "exact", "cg"}
         As in `ridge.fit`: a factorisation, or conjugate gradients where the kernel matrix would not fit into memory.
-    n_threads : int, optional
-        Default: the cores that the process may use.
+    {n_threads}
 
     Attributes
     ----------
@@ -130,16 +131,16 @@ class KernelRidge(RegressorMixin, KernelEstimator):
 
     @property
     def intercept_(self) -> Any:
-        """The constant."""
+        """Intercept."""
         return self.model_.intercept
 
     @property
     def certificate_(self) -> Certificate:
-        """How near to the best the fit is."""
+        """Certificate of the fit."""
         return self.model_.certificate
 
     def predict(self, X: Any) -> np.ndarray:
-        """Values of the regression.
+        """Return predicted values.
 
         Parameters
         ----------

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 
 from kernelrules import check, rules
+from kernelrules.docstrings import shared_parameters
 from kernelrules.estimators._common import TableEstimator, called, seed_of
 
 __all__ = ["RuleListClassifier"]
@@ -15,6 +16,7 @@ __all__ = ["RuleListClassifier"]
 _NAMES = {"categorical": "categorical_features", "rng": "random_state"}
 
 
+@shared_parameters
 class RuleListClassifier(ClassifierMixin, TableEstimator):
     """An ordered list of rules: `rules.induce` (RIPPER) as an estimator.
 
@@ -38,6 +40,9 @@ class RuleListClassifier(ClassifierMixin, TableEstimator):
         Least weight of rows of the class that a condition must keep.
     max_rules, max_conditions : int, optional
         Most rules in all, and most conditions of a rule while it grows.
+    class_order : sequence of labels, optional
+        Every class once, in the order in which rules of them are learned; default: from the lightest to the heaviest,
+        of equal ones that with the lower label first.
     class_weight : dict, "balanced" or None
         Factors of the weights by class. Weights count as numbers of rows.
     categorical_features : "from_dtype", None, or sequence of column numbers or names
@@ -46,8 +51,7 @@ class RuleListClassifier(ClassifierMixin, TableEstimator):
         A missing value fails every condition; satisfies an extra one, "x is missing"; or is refused.
     random_state : int, RandomState, Generator or None
         For dealing rows to grow and to prune on.
-    n_threads : int, optional
-        Default: the cores that the process may use. The rules do not depend on it.
+    {n_threads}
 
     Attributes
     ----------
@@ -81,6 +85,7 @@ class RuleListClassifier(ClassifierMixin, TableEstimator):
         min_weight: float = 2.0,
         max_rules: int | None = None,
         max_conditions: int | None = None,
+        class_order: Any = None,
         class_weight: Any = None,
         categorical_features: Any = "from_dtype",
         missing: str = "fail",
@@ -95,6 +100,7 @@ class RuleListClassifier(ClassifierMixin, TableEstimator):
         self.min_weight = min_weight
         self.max_rules = max_rules
         self.max_conditions = max_conditions
+        self.class_order = class_order
         self.class_weight = class_weight
         self.categorical_features = categorical_features
         self.missing = missing
@@ -123,15 +129,15 @@ class RuleListClassifier(ClassifierMixin, TableEstimator):
             self.rules_ = rules.induce(
                 X, y, prune=self.prune, grow_share=self.grow_share, optimise=self.optimise, tries=self.tries,
                 min_margin=self.min_margin, min_weight=self.min_weight, max_rules=self.max_rules,
-                max_conditions=self.max_conditions, categorical=self.categorical_features, missing=self.missing,
-                sample_weight=_weights(self.class_weight, y, sample_weight), rng=seed_of(self.random_state),
-                n_threads=self.n_threads,
+                max_conditions=self.max_conditions, class_order=self.class_order, categorical=self.categorical_features,
+                missing=self.missing, sample_weight=_weights(self.class_weight, y, sample_weight),
+                rng=seed_of(self.random_state), n_threads=self.n_threads,
             )  # fmt: skip
         self.classes_ = self.rules_.classes
         return self
 
     def predict(self, X: Any) -> np.ndarray:
-        """What the first rule that holds says.
+        """Return the prediction of the first rule that matches each row.
 
         Parameters
         ----------
@@ -147,7 +153,7 @@ class RuleListClassifier(ClassifierMixin, TableEstimator):
         return rules.predict(self.rules_, X, n_threads=self.n_threads)
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Shares of the classes among the training rows of the rule that answers.
+        """Return the class shares among the training rows of the first rule that matches.
 
         Parameters
         ----------
@@ -164,7 +170,7 @@ class RuleListClassifier(ClassifierMixin, TableEstimator):
 
 
 def _weights(class_weight: Any, y: np.ndarray, sample_weight: Any) -> np.ndarray | None:
-    """Weights of the rows, with the factors of their classes."""
+    """Return sample weights times class weights."""
     if class_weight is None:
         return sample_weight
     return check.class_weights(class_weight, sample_weight, *check.labels(y, len(y)))

@@ -9,10 +9,11 @@ from sklearn.base import ClassifierMixin, OutlierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 
 from kernelrules import check, kernels, svm
+from kernelrules.docstrings import shared_parameters
 from kernelrules.estimators._common import KernelEstimator, called
 from kernelrules.kernels.values import linear_weights
 from kernelrules.results import Certificate, SVMModel
-from kernelrules.svm.use import vote
+from kernelrules.svm.prediction import vote
 
 __all__ = ["KernelSVC", "KernelSVR", "OneClassKernel"]
 
@@ -20,10 +21,10 @@ _NAMES = {"cache_mb": "cache_size"}
 
 
 class _Machine(KernelEstimator):
-    """What is read off a model of any kind. Each class sets `model_`."""
+    """Attributes of all support vector machines. Each subclass sets `model_`."""
 
     def _solver(self) -> dict[str, Any]:
-        """Arguments that all three functions take."""
+        """Return the arguments that all three functions have."""
         return {
             "kernel": self._kernel(),
             "tol": self.tol,
@@ -38,12 +39,12 @@ class _Machine(KernelEstimator):
 
     @property
     def support_(self) -> np.ndarray:
-        """Training rows that are support vectors."""
+        """Indices of the support vectors among the training rows."""
         return self.model_.support
 
     @property
     def support_vectors_(self) -> Any:
-        """Those rows; None for a precomputed kernel."""
+        """Support vectors; None for a precomputed kernel."""
         return self.model_.support_vectors
 
     @property
@@ -53,12 +54,12 @@ class _Machine(KernelEstimator):
 
     @property
     def intercept_(self) -> np.ndarray:
-        """Constant terms, (n_machines,)."""
+        """Intercepts, (n_machines,)."""
         return self.model_.intercept
 
     @property
     def certificate_(self) -> Certificate:
-        """How near to the best the machine is; of several, the worst."""
+        """Certificate of the machine, or of the worst of several."""
         return self.model_.certificate
 
     @property
@@ -66,9 +67,12 @@ class _Machine(KernelEstimator):
         """Weights of the columns, (n_machines, n_features), for the linear kernel."""
         if not isinstance(self.model_.kernel, kernels.Linear):
             raise AttributeError(f"coef_ exists for the linear kernel only, and this is {self.model_.kernel!r}")
+        if self.model_.weights is not None:
+            return self.model_.weights
         return np.asarray(linear_weights(check.matrix(self.model_.support_vectors), self.model_.dual_coef).T)
 
 
+@shared_parameters
 class KernelSVC(ClassifierMixin, _Machine):
     """Support vector classification: `svm.svc` as an estimator.
 
@@ -104,8 +108,7 @@ class KernelSVC(ClassifierMixin, _Machine):
         Most steps a machine may take; -1 or None: ten million, or a hundred a point if that is more.
     cache_size : float, optional
         Megabytes for kernel values; default a quarter of the memory that is free.
-    n_threads : int, optional
-        Default: the cores that the process may use. The result does not depend on it.
+    {n_threads}
 
     Attributes
     ----------
@@ -196,7 +199,7 @@ class KernelSVC(ClassifierMixin, _Machine):
         return self
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Decision values: of two classes positive for `classes_[1]`; else the largest column is the class.
+        """Return decision values: for two classes positive for `classes_[1]`; else the largest column is the class.
 
         Parameters
         ----------
@@ -214,7 +217,7 @@ class KernelSVC(ClassifierMixin, _Machine):
         return vote(values, len(self.classes_)) if votes else values
 
     def predict(self, X: Any) -> np.ndarray:
-        """The class of each row.
+        """Return the class of each row.
 
         Parameters
         ----------
@@ -230,6 +233,7 @@ class KernelSVC(ClassifierMixin, _Machine):
         return svm.predict(self.model_, X, n_threads=self.n_threads)
 
 
+@shared_parameters
 class KernelSVR(RegressorMixin, _Machine):
     """Support vector regression: `svm.svr` as an estimator, scikit-learn's `SVR` and, with nu, `NuSVR`.
 
@@ -241,8 +245,9 @@ class KernelSVR(RegressorMixin, _Machine):
         Half the width of the tube, at least 0. Not used with nu.
     nu : float in (0, 1], optional
         An upper bound of the share of points outside the tube, whose width is then found.
-    kernel, degree, gamma, coef0, tol, max_iter, cache_size, n_threads : optional
+    kernel, degree, gamma, coef0, tol, max_iter, cache_size : optional
         As in `KernelSVC`.
+    {n_threads}
 
     Attributes
     ----------
@@ -315,7 +320,7 @@ class KernelSVR(RegressorMixin, _Machine):
         return self
 
     def predict(self, X: Any) -> np.ndarray:
-        """Values of the regression.
+        """Return predicted values.
 
         Parameters
         ----------
@@ -331,15 +336,17 @@ class KernelSVR(RegressorMixin, _Machine):
         return svm.predict(self.model_, X, n_threads=self.n_threads)
 
 
+@shared_parameters
 class OneClassKernel(OutlierMixin, _Machine):
-    """The region where most of the data lie: `svm.one_class` as an estimator, scikit-learn's `OneClassSVM`.
+    """One-class support vector machine: `svm.one_class` as an estimator, scikit-learn's `OneClassSVM`.
 
     Parameters
     ----------
     nu : float in (0, 1]
         An upper bound of the share of training points outside, and a lower bound of that of support vectors.
-    kernel, degree, gamma, coef0, tol, max_iter, cache_size, n_threads : optional
+    kernel, degree, gamma, coef0, tol, max_iter, cache_size : optional
         As in `KernelSVC`.
+    {n_threads}
 
     Attributes
     ----------
@@ -408,11 +415,11 @@ class OneClassKernel(OutlierMixin, _Machine):
 
     @property
     def offset_(self) -> float:
-        """What `score_samples` is above `decision_function`."""
+        """Difference of `score_samples` and `decision_function`."""
         return float(-self.model_.intercept[0])
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Decision values: positive inside the region.
+        """Return decision values, positive inside the region.
 
         Parameters
         ----------
@@ -428,7 +435,7 @@ class OneClassKernel(OutlierMixin, _Machine):
         return svm.decision(self.model_, X, n_threads=self.n_threads)
 
     def score_samples(self, X: Any) -> np.ndarray:
-        """Decision values without the constant: the larger, the more like the training data.
+        """Return decision values without the intercept: larger for rows more like the training data.
 
         Parameters
         ----------

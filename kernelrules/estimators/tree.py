@@ -11,12 +11,13 @@ from sklearn.utils import Bunch
 from sklearn.utils.validation import check_is_fitted
 
 from kernelrules import check, prune, tree
+from kernelrules.core.tree.criteria import CRITERIA, NUMBER_CRITERIA
+from kernelrules.docstrings import shared_parameters
 from kernelrules.estimators._common import TableEstimator, called, numbers_of, rows_or_share, seed_of
 from kernelrules.results import Tree
 
 __all__ = ["NAMES", "ClassTree", "TreeClassifier", "TreeEstimator", "TreeRegressor", "require_classes"]
 
-_OF_NUMBERS = ("squared_error", "absolute_error", "poisson")
 NAMES = {  # of what errors call by the functions' names
     "max_leaves": "max_leaf_nodes",
     "min_gain": "min_impurity_decrease",
@@ -29,10 +30,10 @@ NAMES = {  # of what errors call by the functions' names
 
 
 class TreeEstimator(TableEstimator):
-    """What all trees do. Each class sets `tree_`."""
+    """Methods of all tree estimators. Each subclass sets `tree_`."""
 
     def _growth(self, n: int) -> dict[str, Any]:
-        """Arguments of tree.grow that all of them have, for n rows."""
+        """Return the common arguments of `tree.grow` for n rows."""
         return {
             "criterion": "entropy" if self.criterion == "log_loss" else self.criterion,
             "max_depth": self.max_depth,
@@ -50,12 +51,12 @@ class TreeEstimator(TableEstimator):
 
     @property
     def feature_importances_(self) -> np.ndarray:
-        """How much of the loss the splits on each column took off, as shares."""
+        """Decrease of the loss by the splits on each column, as a share of the total decrease."""
         check_is_fitted(self)
         return tree.importance(self.tree_)
 
     def get_depth(self) -> int:
-        """Splits on the longest way to a leaf.
+        """Return the number of splits on the longest path to a leaf.
 
         Returns
         -------
@@ -66,7 +67,7 @@ class TreeEstimator(TableEstimator):
         return self.tree_.depth
 
     def get_n_leaves(self) -> int:
-        """Leaves of the tree.
+        """Return the number of leaves.
 
         Returns
         -------
@@ -77,7 +78,7 @@ class TreeEstimator(TableEstimator):
         return self.tree_.n_leaves
 
     def predict(self, X: Any) -> np.ndarray:
-        """Classes, or values of a regression.
+        """Return predicted classes or values.
 
         Parameters
         ----------
@@ -93,7 +94,7 @@ class TreeEstimator(TableEstimator):
         return tree.predict(self.tree_, X, n_threads=self.n_threads)
 
     def apply(self, X: Any) -> np.ndarray:
-        """The leaf that each row comes to.
+        """Return the leaf of each row.
 
         Parameters
         ----------
@@ -109,7 +110,7 @@ class TreeEstimator(TableEstimator):
         return tree.apply(self.tree_, X, n_threads=self.n_threads)
 
     def decision_path(self, X: Any) -> sparse.csr_array:
-        """The nodes that each row passes.
+        """Return the nodes on the path of each row.
 
         Parameters
         ----------
@@ -126,7 +127,7 @@ class TreeEstimator(TableEstimator):
 
 
 class ClassTree(ClassifierMixin, TreeEstimator):
-    """A tree of classes."""
+    """Methods of classification trees."""
 
     def _keep(self, grown: Tree) -> None:
         self.tree_ = grown
@@ -134,7 +135,7 @@ class ClassTree(ClassifierMixin, TreeEstimator):
         self.n_classes_ = len(grown.classes)
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Shares of the classes in the leaves.
+        """Return the class shares in the leaf of each row.
 
         Parameters
         ----------
@@ -151,10 +152,10 @@ class ClassTree(ClassifierMixin, TreeEstimator):
 
 
 class _GrownTree(TreeEstimator):
-    """A tree that is grown, and pruned where `ccp_alpha` is above 0."""
+    """Methods of trees that are pruned if `ccp_alpha` is above 0."""
 
     def _grow(self, X: Any, y: Any, sample_weight: Any, **more: Any) -> Tree:
-        """The tree, not pruned."""
+        """Return the tree before pruning."""
         monotone = self.monotonic_cst
         if isinstance(monotone, dict):
             monotone = _signs_by_name(monotone, getattr(self, "feature_names_in_", None))
@@ -169,7 +170,7 @@ class _GrownTree(TreeEstimator):
             return prune.cost_complexity(grown, price, loss=_loss(grown))
 
     def cost_complexity_pruning_path(self, X: Any, y: Any, sample_weight: Any = None) -> Bunch:
-        """The values of `ccp_alpha` from which on the tree is smaller, and what it then costs.
+        """Return the values of `ccp_alpha` at which the pruned tree changes, and its impurity there.
 
         Parameters
         ----------
@@ -189,12 +190,13 @@ class _GrownTree(TreeEstimator):
 
 
 def _loss(grown: Tree) -> str | None:
-    """What scikit-learn's pruning counts: the impurity that the tree was grown by."""
-    return "entropy" if grown.criterion == "gain_ratio" else grown.criterion
+    """Return the loss of scikit-learn's pruning: the impurity by which the tree was grown."""
+    by_ratio = grown.criterion in CRITERIA and CRITERIA[grown.criterion].by_ratio
+    return "entropy" if by_ratio else grown.criterion
 
 
 def _signs_by_name(given: dict[str, int], names: Any) -> list[int]:
-    """Constraints by column, from those by name."""
+    """Return constraints by column from constraints by name."""
     known = [] if names is None else list(names)
     unknown = [name for name in given if name not in known]
     if unknown:
@@ -204,10 +206,11 @@ def _signs_by_name(given: dict[str, int], names: Any) -> list[int]:
 
 def require_classes(criterion: Any) -> None:
     """Refuse criteria of regression."""
-    if isinstance(criterion, str) and criterion in _OF_NUMBERS:
+    if isinstance(criterion, str) and criterion in NUMBER_CRITERIA:
         raise ValueError(f'criterion "{criterion}" is for regression: use TreeRegressor')
 
 
+@shared_parameters
 class TreeClassifier(_GrownTree, ClassTree):
     """A classification tree: `tree.grow` as an estimator.
 
@@ -217,8 +220,9 @@ class TreeClassifier(_GrownTree, ClassTree):
     Parameters
     ----------
     criterion : str or callable
-        "gini", "entropy" (or "log_loss"), "misclassification", "gain_ratio", or a function from class shares to
-        impurities.
+        One of
+        {class_criteria}
+        or a function from class shares to impurities. "log_loss" is "entropy".
     max_depth : int, optional
         Most splits on the way to a leaf.
     min_samples_split, min_samples_leaf : int or float
@@ -243,8 +247,7 @@ class TreeClassifier(_GrownTree, ClassTree):
         Columns of categories: those that do not hold numbers by their type, none, or these.
     missing : str
         "extra", "surrogate", "fractional", "impute", "zero" or "error": as in `tree.grow`.
-    n_threads : int, optional
-        Default: the cores that the process may use. The tree does not depend on it.
+    {n_threads}
 
     Attributes
     ----------
@@ -333,13 +336,15 @@ class TreeClassifier(_GrownTree, ClassTree):
         return self
 
 
+@shared_parameters
 class TreeRegressor(RegressorMixin, _GrownTree):
     """A regression tree: `tree.grow` as an estimator, scikit-learn's `DecisionTreeRegressor`.
 
     Parameters
     ----------
-    criterion : {"squared_error", "absolute_error", "poisson"}
-        What is minimised.
+    criterion : str
+        The loss to minimise, one of
+        {number_criteria}
     leaf : {"constant", "median", "linear"}
         What leaves predict: the mean (the median for absolute_error), the median, or a ridge model of their rows.
     max_depth, min_samples_split, min_samples_leaf, min_weight_fraction_leaf, max_features : optional
@@ -352,8 +357,9 @@ class TreeRegressor(RegressorMixin, _GrownTree):
         The price of a leaf, in units of the criterion, that the tree is pruned with; not with linear leaves.
     monotonic_cst : sequence of -1, 0, 1, or dict by name, optional
         For each column whether predictions must fall or rise with it.
-    categorical_features, missing, n_threads : optional
+    categorical_features, missing : optional
         As in `TreeClassifier`.
+    {n_threads}
 
     Attributes
     ----------
@@ -412,7 +418,7 @@ class TreeRegressor(RegressorMixin, _GrownTree):
         return numbers_of(y)
 
     def _of_kind(self) -> dict[str, Any]:
-        check.one_of(self.criterion, "criterion", *_OF_NUMBERS)
+        check.one_of(self.criterion, "criterion", *NUMBER_CRITERIA)
         return {"leaf": self.leaf}
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> TreeRegressor:

@@ -1,9 +1,10 @@
-"""Trees and rule lists for other programs and for people.
+"""Export of trees and rule lists: text, graphs, source code, JSON.
 
-drawing.py    to_text, to_dot, to_mermaid: what each node or rule asks, in words
-source.py     to_python, to_sql: one test for each leaf or rule, the first that holds answers
-document.py   to_json, from_json: all there is, and back
-branches.py   what these are made from: names, splits in words, conditions
+drawing.py       to_text, to_dot, to_mermaid: nodes and rules as text
+source.py        to_python, to_sql: one condition per leaf or rule, of which the first that holds decides
+source_sums.py   sums of columns in this source code
+document.py      to_json, from_json: all fields, and back
+branches.py      names and conditions of leaves and rules, for all of these
 """
 
 from kernelrules.export.document import from_json, to_json

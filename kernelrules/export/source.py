@@ -1,7 +1,9 @@
-"""export.to_python, to_sql: a tree or a rule list as source that needs nothing else.
+"""export.to_python, to_sql: a tree or rule list as source code without dependencies.
 
-One test for each leaf or rule, and the first that holds answers: nested tests would be deeper than parsers allow.
-Numbers are written so that they read back the same.
+There is one condition per leaf or rule, and the first that holds decides: nested conditions could be deeper than
+parsers allow. Numbers are written so that they read back the same. Sums are computed as in the core, product after
+product in the order of the columns, so that with IEEE 754 numbers, as in Python, rows on a boundary go to the same
+side.
 """
 
 from __future__ import annotations
@@ -14,15 +16,16 @@ from typing import Any
 import numpy as np
 
 from kernelrules import check
-from kernelrules.export.branches import branches_of, one_of_both
-from kernelrules.results import Condition, RuleList, Tree
+from kernelrules.export.branches import branches_of, require_tree_or_rules
+from kernelrules.export.source_sums import SourceSums, python_number
+from kernelrules.results import Condition, LinearFunction, RuleList, Tree
 from kernelrules.results.rules import UNSEEN
 
 __all__ = ["to_python", "to_sql"]
 
 
 def _plain(value: Any, what: str) -> Any:
-    """A label or level as Python's own string, number or truth value."""
+    """Return a label or level as a string, number or truth value of Python."""
     plain = value.item() if isinstance(value, np.generic) and value.dtype.kind in "biufUS" else value
     if isinstance(plain, (bool, int, str, bytes)) or (isinstance(plain, float) and math.isfinite(plain)):
         return plain
@@ -30,7 +33,7 @@ def _plain(value: Any, what: str) -> Any:
 
 
 def _listed_levels(condition: Condition, levels: Any, *, inside: bool) -> list[Any]:
-    """The levels that satisfy a condition, or those that do not."""
+    """Return the levels that satisfy a condition, or those that do not."""
     chosen = set(condition.categories)
     return [_plain(level, "the level") for code, level in enumerate(levels) if (code in chosen) == inside]
 
@@ -39,22 +42,23 @@ def _listed_levels(condition: Condition, levels: Any, *, inside: bool) -> list[A
 
 
 def to_python(t: Tree | RuleList, feature_names: Any = None, *, name: str = "predict") -> str:
-    """A Python function that predicts a row as the tree or rule list does, and needs no package.
+    """Write a Python function that predicts a row as the tree or rule list does, without any package.
 
     Parameters
     ----------
     t : Tree or RuleList
-        Trees with oblique splits, linear leaves, surrogates or fractional rows are refused.
+        Trees with surrogates or fractional rows are refused.
     feature_names : sequence of str, optional
-        What to call the columns in comments.
+        Names of the columns in comments.
     name : str
-        Of the function.
+        Name of the function.
 
     Returns
     -------
     str
         Source of a module. The function takes a sequence of the row's values in the order of the columns, None or NaN
-        for missing ones, and returns the class or number, of several targets a tuple.
+        for missing ones, and returns the class or number, or a tuple for several targets. Sums of oblique splits and
+        linear leaves are computed in the same order, and so to the same bits, as by `predict`.
 
     Examples
     --------
@@ -72,7 +76,7 @@ def to_python(t: Tree | RuleList, feature_names: Any = None, *, name: str = "pre
     >>> module["predict"]([0.3])
     'a'
     """
-    one_of_both(t)
+    require_tree_or_rules(t)
     if not (isinstance(name, str) and name.isidentifier() and not keyword.iskeyword(name)):
         raise ValueError(f"name must be a Python identifier, got {name!r}")
     if hasattr(builtins, name):
@@ -80,21 +84,30 @@ def to_python(t: Tree | RuleList, feature_names: Any = None, *, name: str = "pre
     names = check.column_names(feature_names, t.feature_names, t.n_features)
     levels = t.levels if isinstance(t, RuleList) else t.categories
     conditions, predictions, default = branches_of(t)
+    sums = SourceSums(t, conditions, [*predictions, default])
     lines = [f"def {name}(row):"]
-    for column in sorted({condition.feature for way in conditions for condition in way}):
+    for column in sums.columns:
         read = f"row[{column}]"
         if levels[column] is None:
             read = f'float("nan") if {read} is None else float({read})'
         lines.append(f"    x{column} = {read}  # {ascii(names[column])[1:-1]}")
+    lines += sums.python_lines()
     for way, prediction in zip(conditions, predictions, strict=True):
-        tests = [_python_test(condition, levels[condition.feature]) for condition in way]
+        tests = [_python_test(c, levels[c.feature] if c.feature < t.n_features else None, t) for c in way]
         if len(tests) > 1:
             tests = [f"({test})" if " or " in test else test for test in tests]
         lines.append(f"    if {' and '.join(tests) or True}:")
-        lines.append(f"        return {_python_value(prediction)}")
+        lines += [f"        {line}" for line in _python_answer(prediction, sums)]
     if default is not None:
-        lines.append(f"    return {_python_value(default)}")
+        lines += [f"    {line}" for line in _python_answer(default, sums)]
     return "\n".join(lines)
+
+
+def _python_answer(prediction: Any, sums: SourceSums) -> list[str]:
+    if isinstance(prediction, LinearFunction):
+        otherwise = python_number(prediction.otherwise)
+        return [*sums.python_function(prediction, "y"), f"return y if y == y else {otherwise}"]
+    return [f"return {_python_value(prediction)}"]
 
 
 def _python_value(prediction: Any) -> str:
@@ -103,8 +116,9 @@ def _python_value(prediction: Any) -> str:
     return repr(_plain(prediction, "the prediction"))
 
 
-def _python_test(condition: Condition, levels: Any) -> str:
-    value = f"x{condition.feature}"
+def _python_test(condition: Condition, levels: Any, t: Tree | RuleList) -> str:
+    place = condition.feature - t.n_features
+    value = f"x{condition.feature}" if place < 0 else f"s{place}"
     if levels is not None:
         return _python_levels(condition, levels, value)
     absent = f"{value} != {value}"
@@ -112,14 +126,10 @@ def _python_test(condition: Condition, levels: Any) -> str:
         return absent
     if condition.only_known:
         return f"{value} == {value}"
-    low = "" if condition.low == -math.inf else f"{_python_number(condition.low)} < "
-    high = "" if condition.high == math.inf else f" <= {_python_number(condition.high)}"
-    test = f"{low}{value}{high}" if high or not low else f"{value} > {_python_number(condition.low)}"
+    low = "" if condition.low == -math.inf else f"{python_number(condition.low)} < "
+    high = "" if condition.high == math.inf else f" <= {python_number(condition.high)}"
+    test = f"{low}{value}{high}" if high or not low else f"{value} > {python_number(condition.low)}"
     return f"{test} or {absent}" if condition.missing else test
-
-
-def _python_number(number: float) -> str:
-    return repr(float(number)) if math.isfinite(number) else f'float("{number}")'
 
 
 def _python_levels(condition: Condition, levels: Any, value: str) -> str:
@@ -142,23 +152,25 @@ def _python_levels(condition: Condition, levels: Any, value: str) -> str:
 def to_sql(
     t: Tree | RuleList, feature_names: Any = None, *, table: str | None = None, output: int | None = None
 ) -> str:
-    """A tree or rule list as an SQL expression, or a query: one WHEN for each leaf or rule.
+    """Write a tree or rule list as an SQL expression, or a query: one WHEN per leaf or rule.
 
     Parameters
     ----------
     t : Tree or RuleList
-        Trees with oblique splits, linear leaves, surrogates or fractional rows are refused.
+        Trees with surrogates or fractional rows are refused.
     feature_names : sequence of str, optional
-        The columns of the table. NULL is a missing value.
+        Columns of the table. NULL is a missing value.
     table : str, optional
-        With it the result is a query of this table, whose one column is called prediction.
+        If given, the result is a query of this table, whose only column is named prediction.
     output : int, optional
-        Which of several targets.
+        Index of the target, if there are several.
 
     Returns
     -------
     str
-        Standard SQL: names stand in double quotes, strings in single ones.
+        Standard SQL: names are in double quotes, strings in single quotes. Sums are written in the order of `predict`;
+        rows within rounding of a boundary go to the same side if columns are of double precision and the database reads
+        all digits of a number.
 
     Examples
     --------
@@ -169,7 +181,7 @@ def to_sql(
       WHEN "A" > 0.5 THEN 'b'
     END AS "prediction" FROM "rows"
     """
-    one_of_both(t)
+    require_tree_or_rules(t)
     names = check.column_names(feature_names, t.feature_names, t.n_features)
     repeated = {name for name in names if names.count(name) > 1}
     if repeated:
@@ -177,16 +189,23 @@ def to_sql(
     place = _output(t, output)
     levels = t.levels if isinstance(t, RuleList) else t.categories
     conditions, predictions, default = branches_of(t)
+    quoted = [_sql_name(name) for name in names]
+    sums = SourceSums(t, conditions, [*predictions, default])
     lines = ["CASE"]
     for way, prediction in zip(conditions, predictions, strict=True):
-        tests = [_sql_test(c, levels[c.feature], _sql_name(names[c.feature])) for c in way]
+        tests = [
+            _sql_test(c, levels[c.feature], quoted[c.feature])
+            if c.feature < t.n_features
+            else _sql_test(c, None, sums.sql_sum(c.feature - t.n_features, quoted))
+            for c in way
+        ]
         if len(tests) > 1:
             tests = [f"({test})" if " OR " in test else test for test in tests]
-        lines.append(f"  WHEN {' AND '.join(tests) or '1 = 1'} THEN {_sql_value(prediction, place)}")
+        lines.append(f"  WHEN {' AND '.join(tests) or '1 = 1'} THEN {_sql_answer(prediction, place, sums, quoted)}")
     if not conditions:
-        lines.append(f"  WHEN 1 = 1 THEN {_sql_value(default, place)}")
+        lines.append(f"  WHEN 1 = 1 THEN {_sql_answer(default, place, sums, quoted)}")
     elif default is not None:
-        lines.append(f"  ELSE {_sql_value(default, place)}")
+        lines.append(f"  ELSE {_sql_answer(default, place, sums, quoted)}")
     expression = "\n".join([*lines, "END"])
     return expression if table is None else f'SELECT {expression} AS "prediction" FROM {_sql_name(table)}'
 
@@ -206,6 +225,12 @@ def _sql_name(name: Any) -> str:
     if not isinstance(name, str) or not name or "\0" in name:
         raise ValueError(f"{name!r} cannot be a name in SQL")
     return '"' + name.replace('"', '""') + '"'
+
+
+def _sql_answer(prediction: Any, place: int | None, sums: SourceSums, quoted: list[str]) -> str:
+    if isinstance(prediction, LinearFunction):
+        return f"COALESCE({sums.sql_function(prediction, quoted)}, {_sql_value(prediction.otherwise)})"
+    return _sql_value(prediction, place)
 
 
 def _sql_value(value: Any, place: int | None = None) -> str:

@@ -2,11 +2,11 @@
 
     min over f  (1/n) Σ_labelled (f_i - y_i)² + λ fᵀLf,     (J + λnL) f̂ = [y; 0]
 
-This is ridge regression in its fourth form, with the Laplacian in the place of the inverse kernel matrix. For classes
-each has a column of targets, 1 for its own points and 0 for others, all solved for together.
+This is ridge regression in its fourth form, with the Laplacian in place of the inverse kernel matrix. For
+classification every class has a column of targets, 1 for its own points and 0 for others; all are solved together.
 
-The system has one solution exactly if every connected component holds a labelled point. Points of others have no
-answer, and get none. Edges too light for float64 to feel at either end do not connect.
+The system has one solution exactly if every connected component holds a labelled point. Points of other
+components get no value. Edges whose weights vanish in float64 beside the degrees of both ends do not connect.
 """
 
 from __future__ import annotations
@@ -20,22 +20,18 @@ import numpy as np
 from scipy.sparse import csgraph
 
 from kernelrules import check, parallel
-from kernelrules.core import multigrid as core
+from kernelrules.core.linalg import multigrid as core
 from kernelrules.graph.laplacians import degrees, laplacian_of, only, weights_of
 from kernelrules.graph.solving import Problem, solve
-from kernelrules.results import GraphFit
+from kernelrules.results import ConvergenceWarning, GraphFit
 
-__all__ = ["ConvergenceWarning", "Unreached", "fit"]
+__all__ = ["Unreached", "fit"]
 
-NOT_REACHED = -2  # what core.spread says
+NOT_REACHED = -2  # in the forest of core.linalg.multigrid.spread
 _NAMED = 5  # points that an error names
 _MAX_ITER = 1000
 _LEAST = 1e-100  # of λ and of weights beside the largest: products of three still are numbers
 _LOST = 1e-14  # of a degree: an edge that weighs less does not change it
-
-
-class ConvergenceWarning(UserWarning):
-    """The solver stopped before the tolerance was reached; the certificate says how good the answer is."""
 
 
 class Unreached(ValueError):
@@ -52,7 +48,7 @@ class Unreached(ValueError):
         named = ", ".join(str(i) for i in points[:_NAMED]) + (", …" if len(points) > _NAMED else "")
         super().__init__(
             f"{len(points)} point(s) in {n_components} component(s) of the graph are connected to no labelled point: "
-            f'{named}. Label one of each component, add neighbours, or ask for NaN with unreached="nan"'
+            f'{named}. Label one of each component, add neighbours, or request NaN with unreached="nan"'
         )
 
 
@@ -100,7 +96,7 @@ def fit(
     sample_weight : array (n,), optional
         Weights of the labelled points; n is then their sum. A point of weight 0 counts as unlabelled.
     unreached : "error" or "nan"
-        What becomes of points in components without a label: an error that names them, or NaN.
+        Points in components without a label: an error that names them, or NaN.
     solver : "auto", "direct" or "cg"
         A sparse factorisation, whose time and memory explode on large graphs of points in more than two dimensions; or
         conjugate gradients, preconditioned by multigrid. "auto" factorises up to 1500 points.
@@ -109,12 +105,9 @@ def fit(
         and for the gap relative to the objective at f = 0.
     max_iter : int or None
         Most steps of conjugate gradients; None: 1000.
-    n_threads : int or None
-        None: as many as there are cores.
-    callback : callable, optional
-        Called with a `Progress` after each step of conjugate gradients.
-    progress : bool
-        Whether to show a bar, by tqdm.
+    {n_threads, callback}
+        Progress is counted in steps of conjugate gradients.
+    {progress}
 
     Returns
     -------
@@ -130,6 +123,14 @@ def fit(
     -----
     ConvergenceWarning
         Where the tolerance is not reached.
+
+    References
+    ----------
+    Zhu, X., Ghahramani, Z. and Lafferty, J. (2003). "Semi-supervised learning using Gaussian fields and harmonic
+    functions". Proceedings of the 20th International Conference on Machine Learning.
+
+    Zhou, D., Bousquet, O., Lal, T. N., Weston, J. and Schölkopf, B. (2004). "Learning with local and global
+    consistency". Advances in Neural Information Processing Systems 16. The normalised Laplacian.
 
     Examples
     --------
@@ -157,7 +158,7 @@ def fit(
     classes, targets = _targets(y, len(points), m, classify)
     weight = check.weights(sample_weight, len(points))
     weight = weight / _power_of_two(weight.max())  # only their ratios matter
-    w, strength = _in_units(_felt(w), strength, normalised)
+    w, strength = _in_units(_without_negligible_edges(w), strength, normalised)
     order, before, edge = core.spread(w.indptr, w.indices, w.data, points[weight > 0])
     lost = np.flatnonzero(before == NOT_REACHED)
     if len(lost) and unreached == "error":
@@ -259,11 +260,11 @@ def _labels(
 # ---- components -------------------------------------------------------------------------------------------------
 
 
-def _felt(w: check.Csr) -> check.Csr:
-    """Without the edges that are lost in the rounding of the degrees at both their ends: nothing is known across."""
+def _without_negligible_edges(w: check.Csr) -> check.Csr:
+    """Return W without edges below the rounding error of the degrees of both their ends, which carry no information."""
     degree = degrees(w)
-    felt = w.data > _LOST * np.minimum(np.repeat(degree, np.diff(w.indptr)), degree[w.indices])
-    return w if felt.all() else only(w, felt)
+    kept = w.data > _LOST * np.minimum(np.repeat(degree, np.diff(w.indptr)), degree[w.indices])
+    return w if kept.all() else only(w, kept)
 
 
 def _power_of_two(number: float) -> float:

@@ -3,7 +3,7 @@
     L = D - W,  D = diag(W 1)          fᵀLf = Σ over edges w_ij (f_i - f_j)², each edge once
     normalised: D^(-1/2) L D^(-1/2)    the same of f_i / √d_i
 
-Both are symmetric and positive semi-definite. An edge from a point to itself joins nothing and is ignored.
+Both are symmetric and positive semi-definite. An edge from a point to itself is ignored.
 """
 
 from __future__ import annotations

@@ -1,12 +1,16 @@
-"""A multigrid cycle for sparse symmetric matrices like A = J + λnL: what conjugate gradients are preconditioned by.
+"""A multigrid cycle for sparse symmetric matrices like A = J + λnL: the preconditioner of conjugate gradients.
 
-Rows are matched in pairs along their strongest edges, and pairs in pairs: four rows or so become one row of the next,
-smaller matrix PᵀAP, until few are left, which are factorised. A cycle relaxes (damped Jacobi), solves the rest on the
-smaller matrix, adds it 1.5 times, and relaxes again.
+Rows are matched in pairs along their strongest edges, and pairs in pairs: about four rows become one row of the next,
+smaller matrix PᵀAP, until few are left, which are factored. A cycle relaxes (damped Jacobi), solves for the residual on
+the smaller matrix, adds 1.5 times that correction, and relaxes again.
 
 The factor makes up for corrections that are constant on each aggregate, which are too small; both relaxations are the
 same, so the cycle is a symmetric positive definite map whatever the factor. On graphs of neighbours in 2 to 50
 dimensions it leaves 15 to 30 steps of conjugate gradients, however many points; Jacobi alone needs up to thousands.
+
+References
+----------
+Briggs, W. L., Henson, V. E. and McCormick, S. F. (2000). "A Multigrid Tutorial", 2nd edition. SIAM.
 """
 
 from __future__ import annotations
@@ -18,7 +22,7 @@ from scipy import sparse
 from scipy.sparse import linalg
 
 from kernelrules import parallel
-from kernelrules.core import multigrid as core
+from kernelrules.core.linalg import multigrid as core
 
 __all__ = ["Cycle", "Matrix", "factorise"]
 
@@ -64,7 +68,7 @@ def _superlu(a: sparse.csc_array) -> linalg.SuperLU:
 def factorise(a: sparse.csr_array, tick: Any = None) -> linalg.SuperLU:
     """A sparse factorisation of a symmetric positive definite matrix: without pivots, in a symmetric order."""
     try:
-        return parallel.aside(_superlu, a.tocsc(), tick=tick) if a.shape[0] > _FEW else _superlu(a.tocsc())
+        return parallel.interruptible_call(_superlu, a.tocsc(), tick=tick) if a.shape[0] > _FEW else _superlu(a.tocsc())
     except RuntimeError:
         raise ValueError("the system is singular in float64: lam times the weights is too large or too small") from None
 

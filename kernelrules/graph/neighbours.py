@@ -3,8 +3,8 @@
 Each point chooses its k nearest by Euclidean distance; of two at one distance, the one with the smaller index. "union"
 joins i and j if either has chosen the other, "mutual" if both have.
 
-Candidates come from a KD-tree where there are few columns, else from compiled tiles of inner products. Either way the
-distances that decide are made from the differences x - z in float64, so both give the same graph.
+Candidates come from a KD-tree if there are few columns, else from compiled tiles of inner products. In either case the
+distances that decide are computed from the differences x - z in float64, so both give the same graph.
 
 Invariant: the lists hold the k smallest pairs (distance, index). So i is in j's list exactly if (d, i) is not above the
 last pair there, which needs no search.
@@ -21,14 +21,14 @@ import numpy as np
 from scipy import sparse
 
 from kernelrules import check, parallel
-from kernelrules.core import neighbours as core
-from kernelrules.core.finite import magnitude
+from kernelrules.core.graph import neighbours as core
+from kernelrules.core.simd.finite import magnitude
 from kernelrules.kernels import RBF
 
 __all__ = ["Joined", "join", "knn_graph"]
 
 _MOST_COLUMNS = 20  # beyond which the tree hardly ever pays
-_PROBED = 100  # rows that tell how long the tree takes
+_PROBED = 100  # rows on which the time of the tree is measured
 _MOST_QUERIES = 1 << 15  # rows that the tree is asked for at a time: as many as it answers in a twentieth of a second
 _SPARE = 2  # neighbours asked for beyond k: shows whether the last one has ties
 _TREE_ROUNDING = 1e-12  # relative: what the tree's distances may differ by from ours
@@ -73,12 +73,7 @@ def knn_graph(
     method : "auto", "tree" or "tiles"
         How candidates are found: by a KD-tree, which pays in few dimensions, or by inner products of all pairs. The
         result is the same. Sparse data know tiles only.
-    n_threads : int or None
-        None: as many as there are cores.
-    callback : callable, optional
-        Called with a `Progress`.
-    progress : bool
-        Whether to show a bar, by tqdm.
+    {n_threads, callback, progress}
 
     Returns
     -------
@@ -176,7 +171,8 @@ def _nearest(x: Any, k: int, method: str, threads: int, tick: Any) -> tuple[np.n
         wide, _ = check.fewer_columns(x.astype(np.float64), None)
         core.nearest_csr(wide, wide.columns(), indices, squares, parallel.enough_threads(threads, 4.0 * n * n), tick)
     elif method == "tiles" or not _by_tree(x, k, method == "tree", indices, squares, threads, tick):
-        seen, exact, blur = _blurred(x, k)
+        with parallel.blas_threads(1):  # threads of BLAS would go on spinning beside ours
+            seen, exact, blur = _search_rows(x, k)
         enough = parallel.enough_threads(threads, n * n * (1 + p / 16))
         core.nearest_dense(seen, indices, squares, enough, tick, exact, blur)
     return indices, squares, exponent
@@ -201,11 +197,11 @@ def _in_range(x: Any) -> tuple[Any, int]:
     return scaled, exponent
 
 
-def _blurred(x: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray | None, float]:
-    """Rows by which candidates are found, the rows that are meant if they are others, and how much further from each
-    other the first may be.
+def _search_rows(x: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray | None, float]:
+    """Return rows for the search, the exact rows if these differ, and a bound on how much the search overestimates
+    distances.
 
-    Rows in float64 are looked at in float32, moved to their middle: twice as many at a time. That pays unless
+    Rows in float64 are compared in float32, relative to their centre: twice as many at a time. That pays unless
     neighbours are so near, compared with the size of the rows, that rounding lets many others through: found out on a
     few rows.
     """

@@ -4,13 +4,18 @@ Objective     P(f) = (1/n) Σ_labelled s_i (f_i - y_i)² + λ fᵀLf,   n = Σ s
 Residual      r = b - A f
 
 Certificate. The dual variables are flows along the edges that neither begin nor end at unlabelled points; every such
-flow bounds P from below. Take the flow 2λ w_ij (f_i - f_j) and carry what r leaves over at unlabelled points to a
+flow bounds P from below. Take the flow 2λ w_ij (f_i - f_j) and carry the excess r at unlabelled points to a
 labelled one, along a forest of shortest paths: with E_i the sum of r√d over the branch that hangs at i, and w_i the
 weight of the edge on which it hangs,
 
     P(f) - D = (1/n) [ Σ_labelled E_i² / (s_i d_i) + Σ_others E_i² / (λ n w_i) ]  ≥  P(f) - min P  ≥  0
 
-(d = 1 for the plain Laplacian). It costs one walk over the graph.
+(d = 1 for the plain Laplacian). It costs one traversal of the graph. The certificate is our own.
+
+References
+----------
+Hestenes, M. R. and Stiefel, E. (1952). "Methods of conjugate gradients for solving linear systems". Journal of Research
+of the National Bureau of Standards 49(6).
 """
 
 from __future__ import annotations
@@ -23,7 +28,7 @@ from scipy import sparse
 from scipy.sparse import csgraph
 
 from kernelrules import check, parallel
-from kernelrules.core import multigrid as core
+from kernelrules.core.linalg import multigrid as core
 from kernelrules.graph.laplacians import only
 from kernelrules.graph.multigrid import Cycle, Matrix, column_sums, factorise
 from kernelrules.results import Certificate
@@ -38,7 +43,7 @@ _ROUNDING = 16 * np.finfo(np.float64).eps  # of |f|: a residual over the diagona
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """What is to be solved: every point is connected to a labelled one.
+    """The system to solve: every point is connected to a labelled one.
 
     laplacian: L; degree: d, ones for the plain L; weight: s, 0 for unlabelled points; targets: (m, K), of labelled
     points only; edges: the weights W; forest: what core.spread gives from the labelled points.
@@ -118,8 +123,8 @@ def _levelled(problem: Problem, f: np.ndarray) -> np.ndarray:
 class _System:
     """A f = b, and when a residual is small.
 
-    Residuals are measured after division by the diagonal of A: what each row asks its own value to change by. So rows
-    of unlabelled points, which are of the size of λ, count as much as those of labelled ones."""
+    Residuals are measured after division by the diagonal of A: the change of a row's own value that would satisfy its
+    equation. So rows of unlabelled points, which are of the size of λ, count as much as those of labelled ones."""
 
     def __init__(self, a: sparse.csr_array | Matrix, b: np.ndarray, tol: float, n_threads: int):
         self.a = a if isinstance(a, Matrix) else Matrix.of(a, n_threads)

@@ -17,21 +17,16 @@ from kernelrules.kernels.maps import (
     random_fourier,
 )
 from kernelrules.kernels.matrix import diagonal, gram
-from kernelrules.kernels.specs import RBF, Kernel, Laplacian, Linear, Polynomial, Precomputed, Sigmoid
+from kernelrules.kernels.specs import *  # noqa: F403
+from kernelrules.kernels.specs import __all__ as _KERNELS
 
 __all__ = [
-    "RBF",
+    *_KERNELS,
     "FeatureMap",
     "FourierMap",
     "IdentityMap",
-    "Kernel",
-    "Laplacian",
-    "Linear",
     "MonomialMap",
     "NystroemMap",
-    "Polynomial",
-    "Precomputed",
-    "Sigmoid",
     "diagonal",
     "feature_map",
     "gram",

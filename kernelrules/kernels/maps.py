@@ -1,4 +1,4 @@
-"""Feature maps Φ with Φ(x)·Φ(z) equal to the kernel, or near it.
+"""Feature maps Φ with Φ(x)·Φ(z) equal to the kernel, or approximately so.
 
 `feature_map`     exact: the identity for Linear; for (γ x·z + c)^d every monomial of degree k ≤ d, weighted by the
                   square root of its multinomial coefficient times binom(d, k) γ^k c^(d-k)
@@ -20,9 +20,11 @@ from typing import Any
 import numpy as np
 
 from kernelrules import check, parallel
-from kernelrules.core.finite import magnitude
+from kernelrules.core.simd.finite import magnitude
+from kernelrules.docstrings import shared_parameters
 from kernelrules.kernels.matrix import gram, require_kernel, require_square
 from kernelrules.kernels.specs import RBF, Kernel, Laplacian, Linear, Polynomial, Precomputed
+from kernelrules.results.frozen import Frozen
 
 __all__ = [
     "FeatureMap",
@@ -42,13 +44,13 @@ _FEWEST, _MOST = 16, 8192  # rows of a block: fewer would read the whole map for
 
 
 @dataclass(frozen=True, eq=False)
-class FeatureMap(ABC):
+class FeatureMap(Frozen, ABC):
     """A map from `n_features` columns to `n_components`.
 
     Attributes
     ----------
     kernel : Kernel
-        What the inner products of mapped rows equal or approximate.
+        The kernel that inner products of mapped rows equal or approximate.
     n_features : int
         Columns that `transform` expects.
     """
@@ -76,12 +78,9 @@ class FeatureMap(ABC):
         ----------
         X : array, sparse matrix or data frame, (n, n_features)
             The data.
-        n_threads : int, optional
-            Default: the cores that the process may use. The result does not depend on it.
-        callback : callable, optional
-            Told of the rows that are mapped; what it raises ends the computation.
-        progress : bool
-            Whether to show a bar, by tqdm.
+        {n_threads, callback}
+            Progress is counted in rows.
+        {progress}
 
         Returns
         -------
@@ -159,7 +158,7 @@ class MonomialMap(FeatureMap):
     parents, factors : ndarray of int
         Monomial t is monomial parents[t] times feature factors[t]; the first is the constant 1.
     weights : ndarray of float
-        What each is multiplied by; monomials of weight 0 are left out of the result.
+        The factor of each monomial; those of weight 0 are left out of the result.
     """
 
     parents: np.ndarray
@@ -350,21 +349,22 @@ def nystroem(
         A positive semi-definite one; gamma is taken from X. Directions of negative eigenvalue are dropped.
     n_components : int
         Points to draw, without replacement; at most n are taken.
-    rng : Generator, seed or None
-        Decides which.
-    n_threads : int, optional
-        Default: the cores that the process may use. The map does not depend on it: the eigenvectors, most of the work
-        where there are many points, are found by one.
-    callback : callable, optional
-        Told of progress; what it raises ends the computation.
-    progress : bool
-        Whether to show a bar, by tqdm.
+    {rng}
+        It chooses the landmarks.
+    {n_threads}
+        The eigenvectors, most of the work for many points, are computed by one thread.
+    {callback, progress}
 
     Returns
     -------
     NystroemMap
         With at most `n_components` components. For `Precomputed`, transform takes kernel values of new points against
         all of the data, (m, n).
+
+    References
+    ----------
+    Williams, C. K. I. and Seeger, M. (2001). "Using the Nyström method to speed up kernel machines". Advances in Neural
+    Information Processing Systems 13.
 
     Examples
     --------
@@ -393,9 +393,9 @@ def nystroem(
         landmarks = np.empty((0, x.shape[1]), dtype=x.dtype)
     else:
         landmarks = chosen if isinstance(x, check.Csr) else np.array(chosen)
-        heard = None if tick is None else tick.inner
+        heard = None if tick is None else tick.nested
         between = gram(landmarks, kernel=resolved, dtype=np.float64, n_threads=threads, callback=heard)
-    values, vectors = parallel.aside(_eigh, (between + between.T) / 2, tick=tick)
+    values, vectors = parallel.interruptible_call(_eigh, (between + between.T) / 2, tick=tick)
     kept = values > values[-1] * m * np.finfo(x.dtype).eps
     if not kept.any():
         raise ValueError("the kernel matrix of the chosen points has no positive eigenvalue")
@@ -408,6 +408,7 @@ def _eigh(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return np.linalg.eigh(a)  # without the GIL, which SciPy's holds: Ctrl-C is answered
 
 
+@shared_parameters
 def random_fourier(kernel: Kernel, n_features: int, n_components: int = 100, rng: Any = None) -> FourierMap:
     """A feature map of random waves, for kernels that depend on x - z.
 
@@ -419,13 +420,18 @@ def random_fourier(kernel: Kernel, n_features: int, n_components: int = 100, rng
         Columns of the data to map.
     n_components : int
         Columns of the result. The error falls like 1 / sqrt(n_components).
-    rng : Generator, seed or None
-        Decides the waves.
+    {rng}
+        It draws the frequencies.
 
     Returns
     -------
     FourierMap
         The mean of transform(X) @ transform(Z).T over rng is gram(X, Z, kernel).
+
+    References
+    ----------
+    Rahimi, A. and Recht, B. (2007). "Random features for large-scale kernel machines". Advances in Neural Information
+    Processing Systems 20.
 
     Examples
     --------

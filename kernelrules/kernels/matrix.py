@@ -1,6 +1,6 @@
 """Gram matrices, K[i, j] = k(x_i, z_j), and their diagonals.
 
-Checks in, the core computes, an array comes out. The core never sees a kernel object: it gets four numbers.
+Arguments are checked here; the core computes. It receives a kernel as four numbers (`Kernel.core`).
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from kernelrules import check, parallel
-from kernelrules.core import blocks
-from kernelrules.core.gram import gram_dense
-from kernelrules.core.gram_csr import gram_csr
-from kernelrules.kernels.specs import RBF, Kernel, Laplacian, Linear, Polynomial, Precomputed
+from kernelrules.core.base import memory
+from kernelrules.core.gram.csr import gram_csr
+from kernelrules.core.gram.dense import gram_dense
+from kernelrules.kernels.specs import RBF, Kernel, Precomputed
 
 __all__ = ["diagonal", "gram"]
 
@@ -35,7 +35,7 @@ def gram(
 ) -> np.ndarray:
     """The kernel matrix of the rows of X and of Z.
 
-    Where Z is X (or None) half of it is computed and the matrix is exactly symmetric. RBF and Laplacian are exactly 1
+    If Z is X (or None), half of it is computed and the matrix is exactly symmetric. RBF and Laplacian are exactly 1
     on that diagonal and never above 1; values below the smallest normal float are 0. RBF keeps its digits far from the
     origin too. Working memory beyond the result stays below 64 MB with two threads.
 
@@ -48,20 +48,15 @@ def gram(
     kernel : Kernel
         One of this module's kernels. gamma "scale" and "auto" are taken from X.
     out : ndarray (n, m), optional
-        Where to put the result, with contiguous rows or columns; saves allocating it.
+        The array to fill, with contiguous rows or columns; saves allocating it.
     dtype : float32 or float64, optional
         Computation and result; by default float32 if all data are, else float64.
-    n_threads : int, optional
-        Default: the cores that the process may use. The result does not depend on it.
-    callback : callable, optional
-        Called with a `Progress` several times a second; what it raises ends the computation.
-    progress : bool
-        Whether to show a bar, by tqdm.
+    {n_threads, callback, progress}
 
     Returns
     -------
     ndarray (n, m)
-        `out`, where given.
+        `out`, if given.
 
     Raises
     ------
@@ -94,7 +89,7 @@ def gram(
     fresh = out is None
     if fresh:
         check.fits_memory(shape, x.dtype, "the Gram matrix")
-        out = blocks.empty(shape, x.dtype)
+        out = memory.empty(shape, x.dtype)
     else:
         check.output(out, shape, x.dtype, X, Z, x, z)
     x, z = check.fewer_columns(x, z)
@@ -126,7 +121,7 @@ def diagonal(X: Any, kernel: Kernel = _DEFAULT, *, dtype: Any = None) -> np.ndar
     kernel : Kernel
         One of this module's kernels.
     dtype : float32 or float64, optional
-        Of the result, as in `gram`.
+        The type of the result, as in `gram`.
 
     Returns
     -------
@@ -144,24 +139,21 @@ def diagonal(X: Any, kernel: Kernel = _DEFAULT, *, dtype: Any = None) -> np.ndar
     if isinstance(kernel, Precomputed):
         require_square(x)
         return x.toscipy().diagonal() if isinstance(x, check.Csr) else np.diagonal(x).copy()
-    if isinstance(kernel, (RBF, Laplacian)):
+    if kernel.row.unit_diagonal:
         return np.ones(x.shape[0], dtype=x.dtype)
     resolved = kernel.resolve_checked(x)
     refuse_overflow(x, None, resolved)
-    squares = _squared_lengths(x)
+    sums = _squared_lengths(x) if kernel.row.sum == "products" else np.zeros(x.shape[0])
     with np.errstate(over="ignore"):  # an entry beyond the float type is infinite, as in the matrix
-        if not isinstance(resolved, Linear):
-            inner = resolved.gamma * squares + resolved.coef0
-            squares = inner**resolved.degree if isinstance(resolved, Polynomial) else np.tanh(inner)
-        return squares.astype(x.dtype, copy=False)
+        return resolved.value_of_sum(sums).astype(x.dtype, copy=False)
 
 
 def refuse_overflow(x: Any, z: Any, kernel: Kernel) -> None:
-    """Refuse what would give NaN. Dense distances are sums of differences, and cannot."""
+    """Refuse data whose sums would overflow to NaN. Dense distances are sums of differences, which cannot."""
     any_sparse = isinstance(x, check.Csr) or isinstance(z, check.Csr)
-    if isinstance(kernel, (RBF, Laplacian)):
+    if kernel.row.sum != "products":
         if any_sparse:
-            check.sums_fit(x, z, 2 if isinstance(kernel, RBF) else 1)
+            check.sums_fit(x, z, 1 if kernel.row.sum == "magnitudes" else 2)
         return
     check.sums_fit(x, z, 2)
     for name in ("gamma", "coef0"):
@@ -170,7 +162,7 @@ def refuse_overflow(x: Any, z: Any, kernel: Kernel) -> None:
 
 
 def _squared_lengths(x: Any) -> np.ndarray:
-    """Of every row, in float64."""
+    """Return the squared length of every row, in float64."""
     if isinstance(x, check.Csr):
         squares = x.toscipy().astype(np.float64).power(2)
         return np.asarray(squares.sum(axis=1)).ravel()
@@ -189,13 +181,13 @@ def require_kernel(kernel: Any) -> None:
 
 
 def require_square(x: Any) -> None:
-    """Refuse checked data that are to be a kernel matrix, and are not as wide as they are long."""
+    """Refuse checked data that are not square, for use as a kernel matrix."""
     if x.shape[0] != x.shape[1]:
         raise ValueError(f"X must be square to be a kernel matrix of its points, got shape {x.shape}")
 
 
 def _given(X: Any, Z: Any, out: np.ndarray | None, dtype: Any) -> np.ndarray:
-    """The matrix that the user computed: copied, so that changing the result does not change the input."""
+    """Return a copy of the user's matrix, so that changing the result does not change the input."""
     if Z is not None:
         raise ValueError("Z must be None for Precomputed(): X holds the kernel values already")
     x = check.matrix(X, dtype=dtype)

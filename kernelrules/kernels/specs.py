@@ -4,31 +4,57 @@
     Polynomial   (γ x·z + c)^d             Sigmoid      tanh(γ x·z + c)
     RBF          exp(-γ |x-z|²)            Precomputed  the user's own matrix
 
-gamma is a number, "scale" for 1 / (p · var X) or "auto" for 1 / p; `resolve(X)` gives the kernel with its number. A new
-kernel is one class here and one kind in the core.
+gamma is a number, "scale" for 1 / (p · var X) or "auto" for 1 / p; `resolve(X)` returns the kernel with its number.
+
+A class has its name and its parameters here; what it computes is the row of that name in the table of kernels
+(core/gram/kernels.h). A new kernel is a row there and a class here.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from kernelrules import check
-from kernelrules.core.status import KernelKind
+from kernelrules.core.gram.kernels import table
 
-_PART = 1 << 17  # numbers looked at together
+_VARIANCE_CHUNK = 1 << 17  # numbers that are summed together: 1 MB, which stays in second-level cache
+_MAX_DEGREE = 1 << 20  # far beyond any use; a larger one is a mistake, and its powers overflow
 
 __all__ = ["RBF", "Kernel", "Laplacian", "Linear", "Polynomial", "Precomputed", "Sigmoid"]
 
 
+class KernelRow(NamedTuple):
+    """A row of the table of kernels; core/gram/kernels.h describes the columns."""
+
+    name: str
+    number: int
+    sum: str
+    parameters: tuple[str, ...]
+    unit_diagonal: bool
+    semidefinite: str
+    value: str
+
+
+TABLE = {row[0]: KernelRow(*row) for row in table()}
+
+# The functions of the table's expressions on NumPy arrays.
+_FUNCTIONS = {"EXP": np.exp, "TANH": np.tanh, "POWER": lambda base, degree: base**degree, "__builtins__": {}}
+
+
 @dataclass(frozen=True)
 class Kernel:
-    """What all kernels share."""
+    """The base class of all kernels."""
 
-    kind: ClassVar[int | None] = None
+    row: ClassVar[KernelRow | None] = None  # of the table; None for Precomputed
+    kind: ClassVar[int | None] = None  # its number
+
+    def __init_subclass__(cls) -> None:
+        cls.row = TABLE.get(cls.__name__.upper())
+        cls.kind = None if cls.row is None else cls.row.number
 
     def __post_init__(self) -> None:
         gamma = getattr(self, "gamma", 1.0)
@@ -38,6 +64,10 @@ class Kernel:
         else:
             self._set("gamma", check.positive(gamma, "gamma"))
         self._set("coef0", check.real(getattr(self, "coef0", 0.0), "coef0"))
+        degree = check.whole(getattr(self, "degree", 0), "degree", 0)
+        if degree > _MAX_DEGREE:
+            raise ValueError(f"degree must be at most {_MAX_DEGREE}, got {degree}")
+        self._set("degree", degree)
 
     def _set(self, name: str, value: Any) -> None:
         if hasattr(self, name):  # kernels without the parameter stay without it
@@ -78,14 +108,22 @@ class Kernel:
             raise ValueError(f'gamma "scale" is 1 / ({p} · var X), but the variance of X is {variance}')
         return replace(self, gamma=scale)
 
+    def _parameters(self) -> dict[str, Any]:
+        """Return degree, gamma and coef0, with neutral values for those that the kernel does not have."""
+        neutral = {"degree": 0, "gamma": 1.0, "coef0": 0.0}
+        return {name: getattr(self, name, value) for name, value in neutral.items()}
+
     def core(self) -> tuple[int, int, float, float]:
-        """(kind, degree, gamma, coef0), as the core takes it."""
-        return (
-            int(self.kind),
-            getattr(self, "degree", 0),
-            getattr(self, "gamma", 1.0),
-            getattr(self, "coef0", 0.0),
-        )
+        """Return (kind, degree, gamma, coef0), as the core takes it."""
+        return self.kind, *self._parameters().values()
+
+    def value_of_sum(self, s: np.ndarray) -> np.ndarray:
+        """Return the kernel's value for the sums s over the features, in float64; gamma is a number."""
+        return eval(self.row.value, _FUNCTIONS, {"s": s, **self._parameters()})
+
+    def is_semidefinite(self) -> bool:
+        """Return whether every matrix of the kernel is known to be positive semi-definite, whatever the data."""
+        return self.row is not None and bool(eval(self.row.semidefinite, _FUNCTIONS, self._parameters()))
 
 
 def _variance(data: Any) -> float:
@@ -93,7 +131,7 @@ def _variance(data: Any) -> float:
     float32 data are not copied whole."""
     n_all = data.shape[0] * data.shape[1]
     stored = data.data[:, None] if isinstance(data, check.Csr) else data
-    step = max(1, _PART // stored.shape[1])
+    step = max(1, _VARIANCE_CHUNK // stored.shape[1])
     parts = [slice(start, start + step) for start in range(0, len(stored), step)]
     with np.errstate(over="ignore", invalid="ignore"):
         mean = math.fsum(float(stored[part].sum(dtype=np.float64)) / n_all for part in parts)
@@ -111,8 +149,6 @@ class Linear(Kernel):
     >>> kernels.gram([[1.0, 2.0]], [[3.0, 4.0]], kernels.Linear())
     array([[11.]])
     """
-
-    kind = KernelKind.LINEAR
 
 
 @dataclass(frozen=True)
@@ -140,14 +176,6 @@ class Polynomial(Kernel):
     degree: int = 3
     gamma: float | str = 1.0
     coef0: float = 1.0
-    kind = KernelKind.POLYNOMIAL
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        degree = check.whole(self.degree, "degree", 0)
-        if degree > 1 << 20:
-            raise ValueError(f"degree must be at most {1 << 20}, got {degree}")
-        object.__setattr__(self, "degree", degree)
 
 
 @dataclass(frozen=True)
@@ -168,7 +196,6 @@ class RBF(Kernel):
     """
 
     gamma: float | str = "scale"
-    kind = KernelKind.RBF
 
 
 @dataclass(frozen=True)
@@ -188,7 +215,6 @@ class Laplacian(Kernel):
     """
 
     gamma: float | str = "scale"
-    kind = KernelKind.LAPLACIAN
 
 
 @dataclass(frozen=True)
@@ -211,7 +237,6 @@ class Sigmoid(Kernel):
 
     gamma: float | str = "scale"
     coef0: float = 0.0
-    kind = KernelKind.SIGMOID
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,9 @@
-"""Results in files: `save`, `load`, and the one error for what is no such file.
+"""Saving results to files and loading them: `save`, `load` and `PersistError`.
 
-files.py      save and load: paths and file objects, the header, atomic writing
-writing.py    a result as a tree of JSON and arrays           reading.py   and back
-arrays.py     arrays as bytes                                 container.py members of a zip archive
-registry.py   what can be saved                               verify.py, hints.py   what must hold in it
+A result becomes a JSON tree and arrays (writing.py, arrays.py); these become members of a ZIP archive (container.py),
+which is written to a path or a file object (files.py). Loading goes the other way (files.py, container.py, reading.py)
+and checks everything that compiled code relies on. registry.py lists the classes that can be saved; hints.py checks the
+types of fields, verify.py what must hold between fields.
 """
 
 from kernelrules.persist.container import PersistError

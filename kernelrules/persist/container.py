@@ -1,19 +1,20 @@
-"""The file: a zip archive whose members are stored as they are, `header.json` first, then .npy files by name.
+"""The file format: a ZIP archive of uncompressed members, `header.json` first, then .npy files sorted by name.
 
-    member, member, ..., directory       member = head, name, padding, contents
+`zipfile` writes and reads the archive. Member contents start at multiples of 64 bytes, so that arrays are views of the
+file in memory. All dates and attributes are constants, so that the same members give the same bytes.
 
-Everything but the contents follows from the names, sizes and CRC-32 sums of the members: there is one way to write
-given members, with one date and contents at multiples of 64 bytes. So a reader takes these three from the directory at
-the end, makes heads and directory anew, and compares. Invariant: what it accepts has no byte that it has not accounted
-for, no member lies over another, and no size is believed that the file does not have.
+Invariant: a loaded archive is equal, byte for byte, to the archive that `write_members` makes of its members. This one
+comparison checks what `zipfile` does not: dates, attributes, padding, local headers against the directory, overlapping
+or repeated members, and bytes that belong to no member. No size in the file leads to an allocation, because members are
+slices of the file and nothing is decompressed.
 """
 
 from __future__ import annotations
 
+import io
 import struct
-import zlib
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -29,132 +30,72 @@ __all__ = [
 ]
 
 HEADER = "header.json"
-_PIECE = 1 << 24  # bytes treated at a time: Ctrl-C is answered in between
+_PIECE_BYTES = 1 << 24  # between two checks for Ctrl-C
 _ALIGNMENT = 64
-_PADDING_ID = 0xD935  # the extra field that other tools use to align members
-_LIMIT = 0xFFFF_FFFF  # bytes, up to which sizes and places fit the first edition of zip; else the second is written
-_MOST_MEMBERS = 0xFFFF
-_ELSEWHERE = 0xFFFF_FFFF  # what the first edition's fields say in the second
-_DATE = 0x21  # 1 January 1980, the first that zip can say
-_LOCAL = struct.Struct("<4s5H3I2H")
-_CENTRAL = struct.Struct("<4s6H3I5H2I")
-_END = struct.Struct("<4s4H2IH")
-_WIDE_END = struct.Struct("<4sQ2H2I4Q")
-_WIDE_LOCATOR = struct.Struct("<4sIQI")
+_PADDING_ID = 0xD935  # the extra field that Android's zipalign uses to align members
+_LOCAL_HEADER_BYTES = 30  # without the name and the extra field, whose lengths are its last four bytes
+_ZIP64_FIELD_BYTES = 20  # the extra field of a local header with sizes of 64 bits
 
 
 class PersistError(ValueError):
-    """What cannot be saved; or a file that `save` did not write: foreign, cut short, changed, or of a newer format."""
-
-
-class Entry(NamedTuple):
-    """What the directory says of a member."""
-
-    name: str
-    size: int
-    crc: int
+    """A result cannot be saved, or `save` did not write the file: it is foreign, cut short, changed, or too new."""
 
 
 def aligned(n: int) -> np.ndarray:
-    """Room for so many bytes that starts where a member may."""
-    room = np.empty(n + _ALIGNMENT, dtype=np.uint8)
-    start = -room.ctypes.data % _ALIGNMENT
-    return room[start : start + n]
+    """Return an uninitialised buffer of n bytes whose address is a multiple of the alignment of members."""
+    buffer = np.empty(n + _ALIGNMENT, dtype=np.uint8)
+    start = -buffer.ctypes.data % _ALIGNMENT
+    return buffer[start : start + n]
 
 
 def freeze(archive: np.ndarray) -> np.ndarray:
-    """Nothing can be written into what `aligned` made any more, nor into views of it."""
+    """Make an array of `aligned`, and all later views of it, read-only."""
     for array in (archive.base, archive):
         array.flags.writeable = False
     return archive
 
 
 def pieces(buffer: bytes | np.ndarray) -> Iterator[memoryview]:
-    """The bytes, a piece at a time."""
+    """Yield consecutive pieces of the bytes."""
     view = memoryview(buffer)
-    for start in range(0, len(view), _PIECE):
-        yield view[start : start + _PIECE]
+    for start in range(0, len(view), _PIECE_BYTES):
+        yield view[start : start + _PIECE_BYTES]
 
 
-# ---- layout -----------------------------------------------------------------------------------------------------
+def write_members(members: Sequence[tuple[str, Sequence[bytes | np.ndarray]]], file: Any) -> None:
+    """Write the archive of members, given as names and the parts of their contents, to a seekable file."""
+    import zipfile  # not on top: `import kernelrules` would take 5 ms longer
 
-
-class _Layout(NamedTuple):
-    heads: list[bytes]  # of the members
-    starts: list[int]  # of their contents
-    directory: bytes
-
-
-def _layout(entries: Sequence[Entry]) -> _Layout:
-    """All bytes of the file but the contents."""
-    estimate = sum(entry.size + 2 * len(entry.name) + 256 for entry in entries)
-    wide = estimate > _LIMIT or len(entries) >= _MOST_MEMBERS
-    heads, starts, directory, position = [], [], [], 0
-    for name, size, crc in entries:
-        named = name.encode("ascii")
-        told = _ELSEWHERE if wide else size
-        sizes = struct.pack("<2H2Q", 1, 16, size, size) if wide else b""
-        extra = sizes + _padding(position + _LOCAL.size + len(named) + len(sizes))
-        common = (45 if wide else 20, 0, 0, 0, _DATE, crc, told, told, len(named))
-        heads.append(_LOCAL.pack(b"PK\3\4", *common, len(extra)) + named + extra)
-        place = struct.pack("<2H3Q", 1, 24, size, size, position) if wide else b""
-        at = _ELSEWHERE if wide else position
-        directory.append(_CENTRAL.pack(b"PK\1\2", 20, *common, len(place), 0, 0, 0, 0, at) + named + place)
-        starts.append(position + len(heads[-1]))
-        position = starts[-1] + size
-    listed = b"".join(directory)
-    return _Layout(heads, starts, listed + _end(len(entries), len(listed), position, wide))
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, parts in members:
+            info = zipfile.ZipInfo(name)  # of 1 January 1980
+            info.create_system, info.file_size = 0, sum(map(len, parts))
+            wide = 2 * info.file_size > zipfile.ZIP64_LIMIT
+            header_bytes = _LOCAL_HEADER_BYTES + len(name) + (_ZIP64_FIELD_BYTES if wide else 0)
+            info.extra = _padding(file.tell() + header_bytes)
+            with archive.open(info, "w", force_zip64=wide) as member:
+                for piece in (piece for part in parts for piece in pieces(part)):
+                    member.write(piece)
+            info.extra, info.external_attr = b"", 0  # for the directory
 
 
 def _padding(position: int) -> bytes:
-    """An extra field after which contents are aligned."""
+    """Return an extra field that moves contents from a position to the next multiple of the alignment."""
     n = -position % _ALIGNMENT
     if n == 0:
         return b""
-    n += _ALIGNMENT if n < 6 else 0  # its own head
+    n += _ALIGNMENT if n < 6 else 0  # the field's own header
     return struct.pack("<3H", _PADDING_ID, n - 4, _ALIGNMENT) + bytes(n - 6)
 
 
-def _end(n: int, size: int, position: int, wide: bool) -> bytes:
-    if not wide:
-        return _END.pack(b"PK\5\6", 0, 0, n, n, size, position, 0)
-    return (
-        _WIDE_END.pack(b"PK\6\6", _WIDE_END.size - 12, 45, 45, 0, 0, n, n, size, position)
-        + _WIDE_LOCATOR.pack(b"PK\6\7", 0, position + size, 1)
-        + _END.pack(b"PK\5\6", 0, 0, _MOST_MEMBERS, _MOST_MEMBERS, _ELSEWHERE, _ELSEWHERE, 0)
-    )
-
-
-# ---- writing ----------------------------------------------------------------------------------------------------
-
-
-def write_members(members: Sequence[tuple[str, Sequence[bytes | np.ndarray]]], write: Callable[[Any], Any]) -> None:
-    """Write the archive of members, given as names and the parts of their contents, in this order."""
-    entries = []
-    for name, parts in members:
-        crc = size = 0
-        for piece in (piece for part in parts for piece in pieces(part)):
-            crc, size = zlib.crc32(piece, crc), size + len(piece)
-        entries.append(Entry(name, size, crc))
-    layout = _layout(entries)
-    for head, (_, parts) in zip(layout.heads, members, strict=True):
-        write(memoryview(head))
-        for piece in (piece for part in parts for piece in pieces(part)):
-            write(piece)
-    write(memoryview(layout.directory))
-
-
-# ---- reading ----------------------------------------------------------------------------------------------------
-
-
 def begins_as_ours(start: bytes) -> bool:
-    """Whether a file may be one of ours, from its first 64 bytes."""
-    named = start[_LOCAL.size : _LOCAL.size + len(HEADER)] == HEADER.encode()
-    return len(start) == _ALIGNMENT and start[:4] == b"PK\3\4" and named
+    """Return whether the first 64 bytes of a file are those of an archive that begins with the header."""
+    name = start[_LOCAL_HEADER_BYTES : _LOCAL_HEADER_BYTES + len(HEADER)]
+    return len(start) == _ALIGNMENT and start[:4] == b"PK\3\4" and name == HEADER.encode()
 
 
 def members_of(archive: np.ndarray) -> dict[str, np.ndarray]:
-    """The contents of the members by name, as views, their sums compared.
+    """Return the contents of the members by name.
 
     Parameters
     ----------
@@ -164,53 +105,86 @@ def members_of(archive: np.ndarray) -> dict[str, np.ndarray]:
     Returns
     -------
     dict of ndarray of uint8
-        In the order of the file.
+        Views of the file, in its order.
+
+    Raises
+    ------
+    PersistError
+        If the archive is not one that `write_members` makes.
     """
-    view = memoryview(archive)
-    if not begins_as_ours(bytes(view[:_ALIGNMENT])):
+    import zipfile
+
+    if not begins_as_ours(archive[:_ALIGNMENT].tobytes()):
         raise PersistError("it is not a file that kernelrules.save wrote")
-    entries = _entries(view)
-    if sum(entry.size for entry in entries) > len(view):
+    file = _ArchiveFile(archive)
+    try:
+        with zipfile.ZipFile(file) as given:
+            entries = given.infolist()
+    except (zipfile.BadZipFile, NotImplementedError, OSError, OverflowError, ValueError, struct.error) as error:
+        raise PersistError(f"it is cut short or damaged: {error}") from None
+    if not entries or sum(entry.file_size for entry in entries) > len(archive):
         raise PersistError("it is damaged: its directory lists members that are larger than the file")
-    layout = _layout(entries)
-    end = layout.starts[-1] + entries[-1].size
-    if end + len(layout.directory) != len(view) or view[end:] != layout.directory:
-        raise PersistError("it is damaged: its directory and its members do not fit together")
-    contents = {}
-    for entry, head, start in zip(entries, layout.heads, layout.starts, strict=True):
-        if view[start - len(head) : start] != head:
-            raise PersistError(f"it is damaged: the head of {entry.name} is not what the directory says")
-        contents[entry.name] = archive[start : start + entry.size]
-        crc = 0
-        for piece in pieces(contents[entry.name]):
-            crc = zlib.crc32(piece, crc)
-        if crc != entry.crc:
-            raise PersistError(f"it is damaged: the contents of {entry.name} have changed")
+    contents = {entry.filename: _contents(archive, entry) for entry in entries}
+    if len(contents) != len(entries):
+        raise PersistError("it is damaged: its directory lists a member twice")
+    # The first version of this package laid out the ZIP64 fields of archives beyond 2 GiB differently. In those, bytes
+    # outside of members are not compared; the SHA-256 sums in the header cover all contents.
+    if len(archive) <= zipfile.ZIP64_LIMIT:
+        file.seek(0)
+        write_members([(name, (content,)) for name, content in contents.items()], file)
+        if file.unequal or file.tell() != len(archive):
+            raise PersistError("it is damaged: its bytes are not those that save writes")
     return contents
 
 
-def _entries(view: memoryview) -> list[Entry]:
-    """What the directory lists. Only places inside the file are looked at; nothing else is believed yet."""
-    signature, *_, n, size, position, comment = _END.unpack(view[-_END.size :])
-    if signature != b"PK\5\6" or comment != 0:
-        raise PersistError("it is cut short, or something follows it: the end of its directory is not where it must be")
-    wide = n == _MOST_MEMBERS
-    if wide:
-        before = len(view) - _END.size - _WIDE_LOCATOR.size - _WIDE_END.size
-        *_, n, size, position = _WIDE_END.unpack(view[before : before + _WIDE_END.size]) if before >= 0 else (0, 0, 0)
-    if n == 0 or position + size > len(view):
-        raise PersistError("it is damaged: its directory does not lie inside the file")
-    listed, at, entries = view[position : position + size], 0, []
-    while at < size and len(entries) <= n:
-        if at + _CENTRAL.size > size:
-            break
-        *_, crc, _, told, name_size, extra_size, _, _, _, _, _ = _CENTRAL.unpack(listed[at : at + _CENTRAL.size])
-        at += _CENTRAL.size
-        name, extra = bytes(listed[at : at + name_size]), listed[at + name_size : at + name_size + extra_size]
-        if not name.isascii() or (wide and len(extra) < 12):
-            break
-        entries.append(Entry(name.decode("ascii"), struct.unpack("<Q", extra[4:12])[0] if wide else told, crc))
-        at += name_size + extra_size
-    if len(entries) != n or len({entry.name for entry in entries}) != n:
-        raise PersistError("it is damaged: its directory does not list its members, each once")
-    return entries
+def _contents(archive: np.ndarray, entry: Any) -> np.ndarray:
+    """Return the bytes of a member; fewer than the directory lists if its place is not inside the file."""
+    start = entry.header_offset + _LOCAL_HEADER_BYTES
+    if not _LOCAL_HEADER_BYTES <= start <= len(archive):
+        return archive[:0]
+    start += sum(struct.unpack_from("<2H", archive, start - 4))
+    return archive[start : start + entry.file_size]
+
+
+class _ArchiveFile(io.RawIOBase):
+    """An archive in memory as a file. Writing changes nothing: it compares the bytes with those of the archive."""
+
+    def __init__(self, archive: np.ndarray) -> None:
+        self._archive = archive
+        self._position = 0
+        self.unequal: set[int] = set()  # positions at which the last write differed
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def seekable(self) -> bool:
+        """Return True."""
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Set the position and return it."""
+        position = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: len(self._archive)}[whence]
+        if position < 0:
+            raise OSError(f"there is no position {position}")
+        self._position = position
+        return position
+
+    def tell(self) -> int:
+        """Return the position."""
+        return self._position
+
+    def readinto(self, buffer: Any) -> int:
+        """Copy the next bytes into a buffer, and return their number."""
+        part = self._archive[self._position : self._position + len(buffer)]
+        memoryview(buffer)[: len(part)] = part
+        self._position += len(part)
+        return len(part)
+
+    def write(self, piece: Any) -> int:
+        """Compare the next bytes with a piece, and return its length."""
+        given = np.frombuffer(piece, dtype=np.uint8)
+        equal = np.array_equal(self._archive[self._position : self._position + len(given)], given)
+        (self.unequal.discard if equal else self.unequal.add)(self._position)
+        self._position += len(given)
+        return len(given)

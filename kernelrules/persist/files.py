@@ -1,10 +1,10 @@
-"""`save` and `load`: a result in a file, and back, bit for bit.
+"""`save` and `load`: results to files and back, bit for bit.
 
     header.json   {"format": 1, "kernelrules": version, "members": {name: sha256, ...}, "content": tree, "sha256": ...}
     NAME.npy      the array of that name, as numpy.load reads it
 
-The sha256 of the header is that of itself without it. A file is written beside its place and then put there, so that
-under its name there is the old one or the new one, whole.
+The sha256 of the header covers the header without this entry. A file is written under a temporary name in the same
+folder and then renamed, so that its name always refers to a complete file.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ import json
 import os
 import secrets
 import stat
-from collections.abc import Callable
+import tempfile
+from collections.abc import Sequence
 from functools import cache
 from importlib import metadata
 from typing import Any
@@ -40,34 +41,37 @@ from kernelrules.persist.writing import Writer, json_text
 __all__ = ["load", "save"]
 
 _FORMAT = 1
-_START = 64  # bytes that tell whether a file may be one of ours
-_PIECE = 1 << 24
-_IN_MEMORY = 12  # bytes of Python's objects for one of JSON, at most, but for
-_OF_LIST, _OF_DICT = 128, 256  # those of a list, with the tuple made of it, and of a dict
+_START = 64  # bytes from which `begins_as_ours` recognises a file
+_PIECE_BYTES = 1 << 24
+_SPOOL_BYTES = 1 << 26  # of an archive that is kept in memory before it goes to a stream; larger ones use the disk
+# Upper bounds of the memory of Python objects: per byte of JSON, and in addition per list (with its tuple) and dict.
+_OBJECT_BYTES, _LIST_BYTES, _DICT_BYTES = 12, 128, 256
 _SIGNATURE = ',"sha256":"%s"}'
+_Member = tuple[str, Sequence[bytes | np.ndarray]]
 _KEYS = {"format", "kernelrules", "members", "content", "sha256"}
 
 
 def save(result: Any, path: Any) -> None:
-    """Write a result into a file that `load` reads: arrays and JSON in a zip archive, no pickle.
+    """Write a result to a file that `load` reads: a ZIP archive of arrays and JSON, without pickle.
 
-    The same result gives the same bytes, and what was loaded is saved as the bytes it was loaded from (by the same
-    version of the package). Where a file of that name exists it is replaced in one step, when all is written.
+    The same result gives the same bytes. A loaded result is saved as the bytes that it was loaded from, by the same
+    version of the package. An existing file is replaced in one step once the new one is complete.
 
     Parameters
     ----------
     result : result, kernel or feature map; or a tuple, list or dict of them
-        Whatever functions of this package return that is a class of `kernelrules.results`. Labels and levels may be
-        strings, bytes, numbers, truth values, dates of numpy's, and tuples of these.
+        Instances of the classes of `kernelrules.results`, which functions of this package return. Labels and levels
+        may be strings, bytes, numbers, booleans, NumPy dates, and tuples of these.
     path : str, path or binary file
-        Where to; any name will do. A file object need not be seekable.
+        Any file name. A file object need not be seekable.
 
     Raises
     ------
     PersistError
-        If something in the result cannot be saved, such as a kernel that is a function of your own. It names the field.
+        If something in the result cannot be saved, such as a kernel that is a user's function. The message names the
+        field.
     TypeError
-        If it is no result.
+        If `result` is not a result.
 
     Examples
     --------
@@ -100,33 +104,33 @@ def save(result: Any, path: Any) -> None:
         raise PersistError(f"the result cannot be saved: {error}") from None
     members = [(HEADER, (text,)), *arrays]
     if hasattr(path, "write"):
-        write_members(members, _writer_to(path))
+        _write_to_stream(members, path)
     else:
-        _replace(os.fsdecode(path), lambda file: write_members(members, _writer_to(file)))
+        _replace(os.fsdecode(path), members)
 
 
 def load(path: Any) -> Any:
-    """The result that `save` wrote into a file.
+    """Load a result from a file that `save` wrote.
 
-    Nothing in the file is executed, and memory is asked for by the file's size, never by what it claims: for arrays
-    once, for the header, which is JSON of a few kilobytes, up to 80 times, and not more than is free. Checksums are
-    compared, and that what the compiled code relies on holds: a file that was cut short, changed or made by someone
-    else gives an error, never a crash.
+    Nothing in the file is executed. Memory use is bounded by the size of the file, not by sizes that the file states:
+    the size of the arrays once, up to 80 times that of the header (JSON, usually a few kilobytes), and never more than
+    is free. Checksums are compared, and everything that compiled code relies on is checked: a file that is cut short,
+    changed or forged raises an error and never causes a crash.
 
     Parameters
     ----------
     path : str, path or binary file
-        Where from; of a file object, all that follows.
+        A file object is read from its position to its end.
 
     Returns
     -------
     result
-        Equal in every bit to the one that was saved. Its arrays are read-only; a copy is not.
+        Equal in every bit to the saved result. Its arrays are read-only, as those of every result.
 
     Raises
     ------
     PersistError
-        If it is not a file that `save` wrote, or one of a later version of the package.
+        If `save` did not write the file, or a later version of the package wrote it.
 
     Examples
     --------
@@ -148,7 +152,7 @@ def load(path: Any) -> Any:
 
 
 def _require_result(result: Any) -> None:
-    """Refuse what is no result, and no collection of results."""
+    """Refuse objects that are neither results nor collections of results."""
     if type(result) in (tuple, list, dict):
         for entry in result.values() if type(result) is dict else result:
             _require_result(entry)
@@ -172,41 +176,41 @@ def _digest(*parts: bytes | np.ndarray) -> str:
 # ---- writing ----------------------------------------------------------------------------------------------------
 
 
-def _writer_to(file: Any) -> Callable[[memoryview], None]:
-    """A function that writes all it is given, also to a file that may take a part only."""
+def _write_to_stream(members: Sequence[_Member], stream: Any) -> None:
+    """Write the archive to a file that may be unable to seek and may accept only a part of what it is given."""
+    with tempfile.SpooledTemporaryFile(max_size=_SPOOL_BYTES) as spool:
+        write_members(members, spool)
+        spool.seek(0)
+        while piece := memoryview(spool.read(_PIECE_BYTES)):
+            while piece:
+                n_written = stream.write(piece)
+                piece = piece[len(piece) if n_written is None else n_written :]
 
-    def write(piece: memoryview) -> None:
-        while len(piece):
-            taken = file.write(piece)
-            piece = piece[len(piece) if taken is None else taken :]
 
-    return write
-
-
-def _replace(name: str, fill: Callable[[Any], None]) -> None:
-    """Put a file under a name once it is written and on the disk; the old one stays until then."""
+def _replace(name: str, members: Sequence[_Member]) -> None:
+    """Write the archive next to a file, and put it in the file's place once it is complete and on the disk."""
     target = os.path.realpath(name)
     try:
         before = os.stat(target)
     except FileNotFoundError:
         before = None
-    if before is not None and not stat.S_ISREG(before.st_mode):  # a device, a pipe: nothing to replace
+    if before is not None and not stat.S_ISREG(before.st_mode):  # a device or pipe cannot be replaced
         with open(target, "wb") as file:
-            fill(file)
+            _write_to_stream(members, file)
         return
-    beside = os.path.join(os.path.dirname(target), f".kernelrules-{secrets.token_hex(8)}")
+    temporary = os.path.join(os.path.dirname(target), f".kernelrules-{secrets.token_hex(8)}")
     try:
-        with open(beside, "xb") as file:
-            fill(file)
+        with open(temporary, "xb") as file:
+            write_members(members, file)
             file.flush()
             os.fsync(file.fileno())
         if before is not None:
-            os.chmod(beside, stat.S_IMODE(before.st_mode))
-        os.replace(beside, target)
+            os.chmod(temporary, stat.S_IMODE(before.st_mode))
+        os.replace(temporary, target)
     except BaseException as error:
-        if os.path.exists(beside):
-            os.unlink(beside)
-        if isinstance(error, OSError) and error.filename == beside:  # a name that nobody has asked for
+        if os.path.exists(temporary):
+            os.unlink(temporary)
+        if isinstance(error, OSError) and error.filename == temporary:  # a name that the caller does not know
             raise OSError(error.errno, error.strerror, name) from None
         raise
 
@@ -222,7 +226,7 @@ def _loaded(file: Any, name: str) -> Any:
 
 
 def _whole(file: Any) -> np.ndarray:
-    """All bytes of a file, if it begins as ours do; of one whose size can be known into memory made once."""
+    """Return all bytes of a file that begins like an archive of `save`, in one aligned buffer."""
     start = _exactly(file, _START)
     if not begins_as_ours(start):
         raise PersistError("it is not a file that kernelrules.save wrote")
@@ -234,14 +238,14 @@ def _whole(file: Any) -> np.ndarray:
         archive = aligned(_START + rest)
         archive[:_START] = np.frombuffer(start, dtype=np.uint8)
         filled = _START
-        while filled < len(archive) and (piece := file.read(min(_PIECE, len(archive) - filled))):
+        while filled < len(archive) and (piece := file.read(min(_PIECE_BYTES, len(archive) - filled))):
             archive[filled : filled + len(piece)] = np.frombuffer(piece, dtype=np.uint8)
             filled += len(piece)
         if filled < len(archive) or file.read(1):
-            raise PersistError("it changes while it is read")
+            raise PersistError("it changed while it was read")
         return archive
     parts, n = [start], _START
-    while piece := file.read(_PIECE):
+    while piece := file.read(_PIECE_BYTES):
         n += len(piece)
         if 2 * n > most:
             raise PersistError(f"it has more than {n / 1e9:.2f} GB, and {most / 1e9:.2f} GB of memory are free")
@@ -252,17 +256,17 @@ def _whole(file: Any) -> np.ndarray:
 
 
 def _exactly(file: Any, n: int) -> bytes:
-    """The first n bytes, or all if there are fewer."""
+    """Return the first n bytes, or all if there are fewer."""
     found = b""
     while len(found) < n and (piece := file.read(n - len(found))):
         if not isinstance(piece, bytes):
-            raise TypeError(f"path must be a binary file, and read() of this one gives {type(piece).__name__}")
+            raise TypeError(f"path must be a binary file, but its read() returned {type(piece).__name__}")
         found += piece
     return found
 
 
 def _rest(file: Any) -> int | None:
-    """Bytes that follow, where the file can tell."""
+    """Return the number of bytes up to the end, or None if the file cannot seek."""
     try:
         here = file.tell()
         end = file.seek(0, io.SEEK_END)
@@ -273,7 +277,7 @@ def _rest(file: Any) -> int | None:
 
 
 def _read(archive: np.ndarray) -> Any:
-    """The result in an archive, after everything that can be compared has been."""
+    """Return the result in an archive after comparing all checksums."""
     members = members_of(freeze(archive))
     text = members.pop(HEADER, np.empty(0, dtype=np.uint8)).tobytes()
     header = _header(text)
@@ -292,18 +296,18 @@ def _read(archive: np.ndarray) -> Any:
     try:
         _require_result(result)
     except TypeError as error:
-        raise PersistError(f"what it holds is no result: {error}") from None
+        raise PersistError(f"its content is no result: {error}") from None
     return result
 
 
 def _header(text: bytes) -> dict[str, Any]:
-    """The header, of a format that this version knows, and unchanged."""
-    needed = _IN_MEMORY * len(text) + _OF_LIST * text.count(b"[") + _OF_DICT * text.count(b"{")
+    """Return the header, which must have a known format and the right checksum."""
+    needed = _OBJECT_BYTES * len(text) + _LIST_BYTES * text.count(b"[") + _DICT_BYTES * text.count(b"{")
     most = check.free_memory()
     if needed > most:
         raise PersistError(f"its header takes {needed / 1e9:.2f} GB, and {most / 1e9:.2f} GB of memory are free")
     try:
-        header = json.loads(text, parse_constant=_no_number)
+        header = json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
         raise PersistError(f"its header is not JSON: {error}") from None
     number = header.get("format") if isinstance(header, dict) else None
@@ -323,9 +327,9 @@ def _header(text: bytes) -> dict[str, Any]:
 
 
 def _signed(text: bytes) -> bytes:
-    """A header with its own sha256 as the last entry."""
+    """Return a header with its own sha256 as the last entry."""
     return text[:-1] + (_SIGNATURE % _digest(text)).encode("ascii")
 
 
-def _no_number(said: str) -> None:
-    raise ValueError(f"{said} is no number of JSON")
+def _refuse_constant(text: str) -> None:
+    raise ValueError(f"{text} is not a JSON number")

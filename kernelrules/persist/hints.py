@@ -1,4 +1,4 @@
-"""Whether fields hold what their annotations say: `np.ndarray | None`, `tuple[Certificate, ...]`, `float`."""
+"""Checks of fields against their annotations: `np.ndarray | None`, `tuple[Certificate, ...]`, `float`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kernelrules.persist.registry import Path, place
 __all__ = ["require_fields"]
 
 _Test = Callable[[Any], bool]
-# A field of one of these types may hold numbers of numpy's too, and one of float whole numbers.
+# Fields of these types may also hold NumPy numbers, and fields of type float integers.
 _NUMBERS = {
     bool: (bool, np.bool_),
     int: (int, np.integer),
@@ -26,33 +26,33 @@ _NUMBERS = {
 
 
 def require_fields(value: Any, path: Path) -> None:
-    """Refuse a value, to which the path leads, whose fields are not of the types that its class says."""
-    for field, said, plain, test in _tests(type(value)):
+    """Refuse a value whose fields do not have the annotated types; `path` leads to it."""
+    for field, text, plain, test in _tests(type(value)):
         held = getattr(value, field)
         if type(held) not in plain and not test(held):
-            raise PersistError(f"{place((*path, field))} must be {said}, got {held!r:.60}")
+            raise PersistError(f"{place((*path, field))} must be {text}, got {held!r:.60}")
 
 
 @cache
 def _tests(cls: type) -> list[tuple[str, str, frozenset[type], _Test]]:
-    """For each field its name, how its type is written, types of which no more need be asked, and the test."""
+    """Return for each field its name, the text of its type, types that need no further test, and the test."""
     hints = typing.get_type_hints(cls).items()
     held = {name: hint for name, hint in hints if typing.get_origin(hint) is not typing.ClassVar}
-    return [(name, _said(hint), _plain(hint), _test(hint)) for name, hint in held.items()]
+    return [(name, _type_text(hint), _plain(hint), _test(hint)) for name, hint in held.items()]
 
 
 def _plain(hint: Any) -> frozenset[type]:
-    """Types all of whose values are of the annotated one."""
+    """Return classes all of whose instances have the annotated type."""
     inner = typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
     return frozenset(one for one in inner if isinstance(one, type) and not typing.get_args(one))
 
 
-def _said(hint: Any) -> str:
+def _type_text(hint: Any) -> str:
     return hint.__name__ if isinstance(hint, type) and not typing.get_args(hint) else str(hint).replace("typing.", "")
 
 
 def _test(hint: Any) -> _Test:
-    """Whether a value is of the type."""
+    """Return a function that tests whether a value has the annotated type."""
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
     if hint is Any:
         return lambda value: True
@@ -72,8 +72,8 @@ def _test(hint: Any) -> _Test:
         return lambda value: type(value) is dict and all(keys(k) and values(v) for k, v in value.items())
     if hint in _NUMBERS:
         allowed = _NUMBERS[hint]
-        no_truth_value = hint is not bool
-        return lambda value: isinstance(value, allowed) and not (no_truth_value and isinstance(value, bool))
+        excludes_bool = hint is not bool
+        return lambda value: isinstance(value, allowed) and not (excludes_bool and isinstance(value, bool))
     if origin is collections.abc.Callable:
         return callable
     return lambda value: isinstance(value, origin or hint)

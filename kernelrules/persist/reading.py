@@ -1,7 +1,7 @@
-"""Results from a tree of JSON and the members beside it: what writing.py describes, read back.
+"""Results from a JSON tree and the array members of an archive: the inverse of writing.py.
 
-Nothing is looked up by name but the classes of the registry, nothing is called but these, and each node must be as
-`Writer` makes it: so what was read is written again as the same bytes.
+Only classes of the registry are looked up by name and called. Each node must be one that `Writer` makes, so that a
+result that was read is written as the same bytes.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelrules.persist.arrays import from_bytes, read_description, read_only
+from kernelrules.persist.arrays import from_bytes, from_npy, read_description, read_only
 from kernelrules.persist.container import PersistError
 from kernelrules.persist.registry import TYPES, Path, field_names, place, required_fields
 from kernelrules.persist.verify import require_sparse, verify
@@ -26,7 +26,7 @@ _COLUMNS = {"floats": np.float64, "integers": np.int64, "booleans": np.bool_}
 
 
 class Reader:
-    """Makes values; `members` holds the arrays, and each is taken out once."""
+    """Makes values from nodes; takes each array out of `members` once."""
 
     def __init__(self, members: dict[str, np.ndarray]) -> None:
         self.members = members
@@ -50,7 +50,7 @@ class Reader:
         }
 
     def value(self, node: Any, path: Path = ()) -> Any:
-        """The value of a node; `path` leads to it."""
+        """Return the value of a node; `path` leads to it."""
         if node is None or isinstance(node, (bool, int, float, str)):
             return node
         if isinstance(node, list):
@@ -103,7 +103,7 @@ class Reader:
         return tuple(_made(cls, dict(zip(given, row, strict=True)), (*path, i)) for i, row in rows)
 
     def _column(self, node: Any, path: Path) -> Any:
-        """Values of one field of many objects: each has a part of the file, so that no claim makes many of nothing."""
+        """Return the values of one field of many objects; each takes bytes of the file, which bounds memory."""
         if isinstance(node, list):
             return self.value(node, path)
         keys = set(node) if isinstance(node, dict) else set()
@@ -139,10 +139,7 @@ class Reader:
         flat = self.members.pop(f"{name}.npy", None)
         if flat is None:
             raise PersistError(f"{name} is missing: there is no {name}.npy")
-        head = how.npy_head()
-        if flat[: len(head)].tobytes() != head:
-            raise PersistError(f"{name}.npy is not the array that the header describes")
-        return from_bytes(how, flat[len(head) :], name)
+        return from_npy(how, flat, name)
 
     def _inline(self, node: dict[str, Any], path: Path) -> np.ndarray:
         how = read_description(node["array"], node["shape"], node["order"], place(path))
@@ -191,20 +188,20 @@ class Reader:
         by_row = node["sparse"].startswith("csr")
         require_sparse(**parts, n_major=shape[0 if by_row else 1], n_minor=shape[1 if by_row else 0], name=place(path))
         matrix = SPARSE[node["sparse"]](shape, dtype=parts["data"].dtype)
-        # Set by hand: the constructor would choose another type of indices.
+        # Assigned, because the constructor may convert the dtype of indices.
         matrix.data, matrix.indices, matrix.indptr = parts["data"], parts["indices"], parts["indptr"]
         return matrix
 
 
 def _is_column(array: np.ndarray, key: str) -> bool:
-    """Whether it is an array as the writer makes it for such a column."""
+    """Return whether the writer makes such an array for this kind of column."""
     if key == "rows":
         return array.ndim == 2 and array.shape[1] > 0 and array.dtype.kind in "fiub"
     return array.ndim == 1 and (array.dtype.kind in "fiubU" if key == "scalars" else array.dtype == _COLUMNS[key])
 
 
 def _class(name: Any, given: Any, path: Path) -> tuple[Any, dict[str, Any]]:
-    """A class of the registry by its name, and fields that are its."""
+    """Return the class of this name in the registry, and its fields."""
     where = place(path) or "the result"
     if not isinstance(name, str) or name not in TYPES:
         raise PersistError(f"{where} is of a type that this version does not know: {name!r:.60}")
@@ -215,13 +212,13 @@ def _class(name: Any, given: Any, path: Path) -> tuple[Any, dict[str, Any]]:
 
 
 def _made(cls: Any, fields: dict[str, Any], path: Path) -> Any:
-    """An object, looked through."""
+    """Return an object of the class, after verifying its fields."""
     try:
         made = cls(**fields)
     except (TypeError, ValueError) as error:
         raise PersistError(f"{place(path) or 'the result'} is no {cls.__name__}: {error}") from None
     for field, given in fields.items():
-        if type(getattr(made, field)) is not type(given):  # the class has made something else of it
+        if type(getattr(made, field)) is not type(given):  # the class has converted it
             raise PersistError(f"{place((*path, field))} is not written as {cls.__name__} has it: {given!r:.60}")
     verify(made, path)
     return made

@@ -1,19 +1,18 @@
-"""Results as a tree of JSON, and the arrays that are too large for it.
+"""Results as a JSON tree, and the arrays that are too large for it.
 
     null, true, 3, 0.5, "text"      themselves              [...]           a tuple
     {"float": "nan"}                nan, inf, -inf          {"list": [...]}, {"dict": [[key, value], ...]}
     {"bytes": ...}                  in base64               {"type": name, "fields": {name: value, ...}}
-    {"array": type, "shape": [...], "order": "C"}           and "base64"; without it, the member that its place names
-    {"scalar": type, "base64": ...}                         a number of numpy's; {"scalar": "str", "text": ...} a string
+    {"array": type, "shape": [...], "order": "C"}           and "base64"; without it, a member named by its path
+    {"scalar": type, "base64": ...}                         a NumPy number; {"scalar": "str", "text": ...} a string
     {"objects": [...], "shape": [...]}                      an array of Python objects
     {"masked": array, "mask": array}, {"sparse": "csr_array", "shape": [...], "data", "indices", "indptr": arrays}
     {"table": type, "fields": {name: column, ...}}          a tuple of many objects of one type, field by field
 
-A column is an array, {"floats", "integers", "booleans", "scalars" (of numpy's) or "rows": array}; or {"lengths": array,
-"entries": column} of tuples; or a table again; or a list of values. A thousand rules are so a few arrays.
+A column is {"floats", "integers", "booleans", "scalars" (of NumPy) or "rows": array}; or {"lengths": array, "entries":
+column} for tuples; or a table; or a list of values. So a thousand rules take a few arrays.
 
-Arrays are members by the names of the fields that lead to them (`model.dual_coef.npy`), but for small ones inside of
-tuples.
+Arrays are members named by the fields that lead to them (`model.dual_coef.npy`), except small ones inside tuples.
 """
 
 from __future__ import annotations
@@ -35,43 +34,43 @@ from kernelrules.persist.verify import verify
 __all__ = ["EACH", "SPARSE", "Writer", "is_inline", "json_text"]
 
 SPARSE = {"csr_array": sparse.csr_array, "csr_matrix": sparse.csr_matrix, "csc_array": sparse.csc_array}
-_INLINE = 4096  # bytes
-_MANY = 16  # objects of one type that are written as a table
-EACH = "each"  # stands for the entries of a table in the names of its arrays
+_INLINE_MAX_BYTES = 4096
+_TABLE_MIN_ROWS = 16  # objects of one class: shorter tuples are written entry by entry
+EACH = "each"  # the path of a column's array has it in place of the index of an entry
 _COLUMNS = {float: ("floats", np.float64), int: ("integers", np.int64), bool: ("booleans", np.bool_)}
 
 
 def json_text(tree: Any) -> bytes:
-    """The one way in which a tree is written."""
+    """Return the JSON text of a tree, which is unique."""
     return json.dumps(tree, sort_keys=True, separators=(",", ":"), allow_nan=False).encode("ascii")
 
 
 def is_inline(path: Path, n_bytes: int) -> bool:
-    """Whether an array is written into the tree."""
-    return n_bytes <= _INLINE and any(isinstance(step, int) or step == EACH for step in path)
+    """Return whether an array is written into the tree."""
+    return n_bytes <= _INLINE_MAX_BYTES and any(isinstance(step, int) or step == EACH for step in path)
 
 
 def _is_table(objects: Sequence[Any]) -> bool:
-    """Whether they are objects of one type, with fields."""
+    """Return whether all objects are of one class that can be saved and has fields."""
     cls = type(objects[0])
     return is_saved(cls) and all(type(entry) is cls for entry in objects) and len(field_names(cls)) > 0
 
 
 def _are_rows(arrays: Sequence[np.ndarray]) -> bool:
-    """Whether arrays are as the rows of one."""
+    """Return whether the arrays can be the rows of one matrix."""
     first = arrays[0]
     flat = first.ndim == 1 and len(first) > 0 and first.dtype.kind in "fiub" and first.dtype.isnative
     return flat and all(array.shape == first.shape and array.dtype == first.dtype for array in arrays)
 
 
 class Writer:
-    """Makes trees; `members` collects the arrays that are not in them, by name."""
+    """Makes trees; collects in `members`, by name, the arrays that are not inline."""
 
     def __init__(self) -> None:
         self.members: dict[str, tuple[bytes, np.ndarray]] = {}
 
     def tree(self, value: Any, path: Path = ()) -> Any:
-        """The tree of a value; `path` leads to it."""
+        """Return the tree of a value; `path` leads to it."""
         if value is None or type(value) in (bool, int, str):
             return value
         if type(value) is float:
@@ -85,7 +84,7 @@ class Writer:
         return self._plain(value, path)
 
     def _plain(self, value: Any, path: Path) -> Any:
-        if type(value) is tuple and len(value) >= _MANY and _is_table(value):
+        if type(value) is tuple and len(value) >= _TABLE_MIN_ROWS and _is_table(value):
             return self._table(value, path)
         if type(value) is tuple or type(value) is list:
             entries = [self.tree(entry, (*path, i)) for i, entry in enumerate(value)]
@@ -112,7 +111,7 @@ class Writer:
         return {"table": cls.__name__, "fields": columns}
 
     def _column(self, values: list[Any], path: Path) -> Any:
-        """Values of one field of many objects."""
+        """Return the column of the values of one field of many objects."""
         kinds = set(map(type, values))
         kind = kinds.pop() if len(kinds) == 1 else None
         if kind in _COLUMNS and (kind is not int or -(1 << 63) <= min(values) <= max(values) < 1 << 63):
@@ -162,4 +161,4 @@ class Writer:
         return {"sparse": kind, "shape": [int(n) for n in value.shape], **parts}
 
     def _keep(self, path: Path, how: Described, flat: np.ndarray) -> None:
-        self.members[f"{place(path)}.npy"] = (how.npy_head(), flat)
+        self.members[f"{place(path)}.npy"] = (how.npy_header(), flat)

@@ -62,7 +62,7 @@ def importances(t: Tree | PruneCV, ax: Any = None, *, feature_names: Any = None,
 def rules(
     rs: RuleList, ax: Any = None, *, feature_names: Any = None, class_names: Any = None, top: int | None = 20
 ) -> Any:
-    """Draw the rules of a list as bars: the share of the training rows that each covers, the wrong part paler.
+    """Draw the rules of a list as bars: the share of training rows that each covers, with errors in a paler colour.
 
     Parameters
     ----------
@@ -117,12 +117,12 @@ def rules(
 
 
 def _place(prediction: Any, rs: RuleList) -> int:
-    """The number of a class."""
+    """Return the index of a class."""
     return int(np.flatnonzero(rs.classes == prediction)[0])
 
 
 def _name_bars(ax: Any, names: list[str]) -> None:
-    """Names of the bars, the first on top; long ones lose their middle."""
+    """Label the bars, the first on top; long names are shortened in the middle."""
     short = [canvas.one_line(name, _MOST_LETTERS) for name in names]
     ax.set_yticks(np.arange(len(names)), short, fontsize=8, parse_math=False)
     ax.set_ylim(max(len(names), 1) - 0.4, -0.6)

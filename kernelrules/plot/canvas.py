@@ -31,7 +31,7 @@ _CLASSES = (BLUE, RED, GREEN, "#e08e2b", "#8a5fa8", "#4fa3a5", "#a8763e", "#d36f
 
 
 def matplotlib(module: str) -> Any:
-    """A module of matplotlib, such as "patches"."""
+    """Import a module of matplotlib, such as "patches"."""
     try:
         return importlib.import_module(f"matplotlib.{module}")
     except ModuleNotFoundError as error:
@@ -41,7 +41,7 @@ def matplotlib(module: str) -> Any:
 
 
 def axes_for(ax: Any, size: tuple[float, float] = (5.2, 3.9), *, bare: bool = False) -> Any:
-    """The axes given, or those of a new figure of so many inches; `bare`: the axes are all of the figure."""
+    """Return the given axes, or those of a new figure; with `bare`, they fill the figure."""
     if ax is None:
         pyplot = matplotlib("pyplot")
         if bare:
@@ -55,12 +55,12 @@ def axes_for(ax: Any, size: tuple[float, float] = (5.2, 3.9), *, bare: bool = Fa
 
 
 def frameless(ax: Any) -> None:
-    """Without the upper and the right line of the frame."""
+    """Remove the upper and the right line of the frame."""
     ax.spines[["top", "right"]].set_visible(False)
 
 
 def class_colours(n: int) -> np.ndarray:
-    """A colour for each of n classes, (n, 3); after ten they begin again, paler each time."""
+    """Return a colour for each of n classes, (n, 3); after ten they repeat in paler tones."""
     to_rgb = matplotlib("colors").to_rgb
     colours = np.array([to_rgb(_CLASSES[k % len(_CLASSES)]) for k in range(n)]).reshape(n, 3)
     rounds = np.arange(n) // len(_CLASSES)
@@ -68,7 +68,7 @@ def class_colours(n: int) -> np.ndarray:
 
 
 def one_line(text: str, most: int = 40) -> str:
-    """A text without line ends and other characters that cannot be drawn; a long one loses its middle.
+    """Return a text without unprintable characters, shortened in the middle if it is long.
 
     What a rule predicts, and the threshold of a question, stand at the end.
     """

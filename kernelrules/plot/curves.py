@@ -23,7 +23,7 @@ _DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
 
 @dataclass(frozen=True)
 class _Judged:
-    """Errors of candidates: one line, or several with names, over the same values."""
+    """Errors of candidates: one or several named lines over the same values."""
 
     across: np.ndarray
     error: np.ndarray  # (n_lines, n)
@@ -37,7 +37,7 @@ class _Judged:
 
 
 def cv_curve(cv: Any, ax: Any = None) -> Any:
-    """Draw cross-validated errors with their standard errors, the line of the 1-SE rule, and what was chosen.
+    """Draw cross-validated errors with their standard errors, the line of the 1-SE rule, and the selected value.
 
     The dotted line is one standard error above the smallest error: the 1-SE rule takes the simplest candidate that is
     below it.
@@ -87,7 +87,8 @@ def _of_tuning(cv: TuneResult) -> _Judged:
     place = int(np.flatnonzero(cv.Cs[order] == cv.best["C"])[0])
     folds = cv.fold_errors.shape[-1]
     return _Judged(
-        cv.Cs[order], cv.mean[:, order], cv.se[:, order], (line, place), "C", "error rate",
+        cv.Cs[order], cv.mean[:, order], cv.se[:, order], (line, place), "C",
+        "error rate" if cv.measure == "zero_one" else f"error ({cv.measure})",
         "chosen: " + ", ".join(f"{'γ' if name == 'gamma' else name} = {value:.3g}" for name, value in cv.best.items()),
         tuple(f"γ = {gamma:.3g}" for gamma in cv.gammas) if has_gamma else (f"{folds} folds, ± 1 SE",),
     )  # fmt: skip
@@ -109,7 +110,7 @@ def _of_ridge(found: RidgePath) -> _Judged:
 
 
 def _of_strengths(cv: Any) -> _Judged:
-    """Of whatever was cross-validated over λ."""
+    """Return the curve of a cross-validation over λ."""
     if cv.error is None:
         raise ValueError("cv has no errors: it was fitted without cross-validation")
     order = np.argsort(cv.lams, kind="stable")
@@ -157,7 +158,7 @@ def _draw_judged(judged: _Judged, ax: Any) -> Any:
 
 @dataclass(frozen=True)
 class _Passed:
-    """A quantity (n,) or several (n, k) over the values of a path."""
+    """One quantity (n,) or several (n, k) along a path."""
 
     across: np.ndarray
     up: np.ndarray
@@ -168,7 +169,7 @@ class _Passed:
 
 
 def path(path: Any, ax: Any = None, *, show: str | None = None) -> Any:
-    """Draw what a path of fits goes through.
+    """Draw quantities along a path of fits.
 
     Parameters
     ----------
@@ -209,7 +210,7 @@ def path(path: Any, ax: Any = None, *, show: str | None = None) -> Any:
 
 
 def _choice(show: str | None, known: tuple[str, ...]) -> str:
-    """What to show, the first by default."""
+    """Return the quantities of a path by name; the first is the default."""
     if show is None:
         return known[0]
     if show not in known:
@@ -242,7 +243,7 @@ def _of_coefficients(found: Any, show: str | None) -> _Passed:
 
 
 def _largest(numbers: np.ndarray) -> np.ndarray:
-    """The columns with the largest entries, in their order."""
+    """Return the columns with the largest entries, in their order."""
     columns = numbers.reshape(len(numbers), -1)
     return columns[:, np.sort(np.argsort(-np.abs(columns).max(axis=0), kind="stable")[:_MOST_LINES])]
 

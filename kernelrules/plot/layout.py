@@ -12,7 +12,7 @@ __all__ = ["depths_of", "tidy"]
 
 
 def depths_of(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Splits between the root and each node; parents come before their children."""
+    """Return the depth of each node; parents come before their children."""
     depths = np.zeros(len(left), dtype=np.int64)
     for node in np.flatnonzero(left >= 0):
         depths[left[node]] = depths[right[node]] = depths[node] + 1
@@ -20,7 +20,7 @@ def depths_of(left: np.ndarray, right: np.ndarray) -> np.ndarray:
 
 
 def tidy(left: np.ndarray, right: np.ndarray, extent: np.ndarray, gap: float) -> np.ndarray:
-    """Places of the nodes' middles across the drawing.
+    """Return the horizontal centres of the nodes.
 
     Parameters
     ----------

@@ -31,7 +31,7 @@ def regions(
     class_names: Any = None,
     n_grid: int = 200,
 ) -> Any:
-    """Draw what a model answers over the plane of two columns, and the data.
+    """Draw the predictions of a model over the plane of two columns, and the data.
 
     Of a support vector machine of two classes: the boundary f = 0, the margin f = ±1 (dashed), and rings around the
     support vectors; points inside the margin are open, wrong ones are crossed. A regression has level lines, with the
@@ -120,7 +120,7 @@ def _two_columns(columns: Any, p: int) -> tuple[int, int]:
 
 
 def _numbers(X: Any, p: int) -> np.ndarray:
-    """The points as float64; not finite ones are let through."""
+    """Return the points as float64; values that are not finite are allowed."""
     raw = X.toarray() if hasattr(X, "toarray") else np.asarray(X)
     if raw.dtype.kind not in "biuf":
         raise check.DtypeError(f"X must hold real numbers, got dtype {raw.dtype}: regions are drawn over numbers")
@@ -130,7 +130,7 @@ def _numbers(X: Any, p: int) -> np.ndarray:
 
 
 def _limits(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The smallest and the largest finite value of both columns, and a little beyond."""
+    """Return the range of the finite values of both columns with a margin."""
     known = np.where(np.isfinite(points), points, np.nan)
     if len(points) == 0 or np.isnan(known).all(axis=0).any():
         raise ValueError("X holds no finite number in one of the columns to draw")
@@ -140,7 +140,7 @@ def _limits(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _middle(points: np.ndarray, drawn: tuple[int, int]) -> np.ndarray:
-    """Medians of the columns that are held, of their finite values; 0 without any."""
+    """Return the medians of the finite values of the fixed columns, 0 without any."""
     held = np.zeros(points.shape[1])
     for column in set(range(points.shape[1])) - set(drawn):
         known = points[np.isfinite(points[:, column]), column]
@@ -149,7 +149,7 @@ def _middle(points: np.ndarray, drawn: tuple[int, int]) -> np.ndarray:
 
 
 def _given(y: Any, classes: np.ndarray | None, n: int) -> tuple[np.ndarray | None, np.ndarray | None]:
-    """Codes of the labels, or the numbers."""
+    """Return the codes of the labels, or the numbers."""
     if y is None:
         return None, None
     if classes is None:
@@ -158,7 +158,7 @@ def _given(y: Any, classes: np.ndarray | None, n: int) -> tuple[np.ndarray | Non
 
 
 def _cases(model: Any, X: Any, y: Any) -> np.ndarray | None:
-    """Of a machine of two classes, for each point: 0 no slack, 1 inside the margin, 2 wrong."""
+    """Return for each point of a two-class machine: 0 no slack, 1 inside the margin, 2 misclassified."""
     if not isinstance(model, SVMModel) or model.classes is None or len(model.classes) != 2 or y is None:
         return None
     slacks = svm.slacks(model, X, y)

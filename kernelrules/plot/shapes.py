@@ -74,7 +74,7 @@ def criteria(ax: Any = None, *, names: Sequence[str] = tuple(_CRITERIA), scaled:
 
 
 def _impurity(name: str, share: float) -> float:
-    """As trees have it: that of the root of one on two rows with the weights 1 - p and p."""
+    """Return the impurity of the root of a tree on two rows with the weights 1 - p and p."""
     if share in (0.0, 1.0):
         return 0.0
     return float(_tree.grow([[0.0], [0.0]], [0, 1], criterion=name, sample_weight=[1 - share, share]).impurity[0])
@@ -133,7 +133,7 @@ def ridge_forms(
     forms: Sequence[str] | None = None,
     n_grid: int = 201,
 ) -> Any:
-    """Draw one ridge regression of one column in its several representations: their curves lie on each other.
+    """Draw one ridge regression of one column in its equivalent representations, whose curves coincide.
 
     Parameters
     ----------

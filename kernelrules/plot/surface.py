@@ -49,7 +49,7 @@ class Answers:
 
 
 def model_of(fitted: Any) -> tuple[Any, np.ndarray | None]:
-    """The model in what was given, if it is one that can be asked, and its classes."""
+    """Return the model that can predict, and its classes."""
     model = fitted.tree if isinstance(fitted, PruneCV) else fitted.model if isinstance(fitted, TuneResult) else fitted
     if not isinstance(model, tuple(_ASK)):
         known = ", ".join(kind.__name__ for kind in (*_ASK, PruneCV, TuneResult))
@@ -63,7 +63,7 @@ def model_of(fitted: Any) -> tuple[Any, np.ndarray | None]:
 
 
 def answers(model: Any, points: np.ndarray) -> Answers:
-    """What the model says, asked in parts so that wide data fit into memory."""
+    """Return predictions, computed in parts so that wide data fit into memory."""
     ask = next(ask for kind, ask in _ASK.items() if isinstance(model, kind))
     step = max(1, _NUMBERS_AT_ONCE // max(points.shape[1], 1))
     parts = [ask(model, points[start : start + step]) for start in range(0, len(points), step)]
@@ -72,7 +72,7 @@ def answers(model: Any, points: np.ndarray) -> Answers:
 
 
 def _codes(predicted: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """Places of predicted labels in the classes."""
+    """Return the indices of predicted labels in the classes."""
     place = {label: k for k, label in enumerate(classes.tolist())}
     return np.array([place[label] for label in predicted.tolist()], dtype=np.int64)
 

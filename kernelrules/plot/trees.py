@@ -97,7 +97,7 @@ def tree(
 
 @dataclass(frozen=True)
 class _Shown:
-    """The nodes to draw, renumbered: their numbers in the tree, and their children."""
+    """Return the nodes to draw, renumbered: their indices in the tree, and their children."""
 
     node: np.ndarray
     left: np.ndarray
@@ -115,7 +115,7 @@ class _Shown:
 
 @dataclass(frozen=True)
 class _Piece:
-    """A text, or a bar where `text` is None."""
+    """A text, or a bar if `text` is None."""
 
     text: str | None
     bold: bool = False
@@ -123,7 +123,7 @@ class _Piece:
 
 
 class _Drawing:
-    """Boxes with rows of pieces, and where they stand; lengths in points."""
+    """Boxes with lines of pieces, and their positions; lengths are in points."""
 
     def __init__(self, named: NamedTree, shown: _Shown, direction: str, size: float) -> None:
         self.named, self.tree, self.shown, self.down, self.size = named, named.tree, shown, direction == "down", size
@@ -142,8 +142,11 @@ class _Drawing:
         bar = [] if t.classes is None and np.ndim(t.value[node]) else [_Piece(None)]
         rows = number_text(float(t.n_samples[node]), digits=5)
         if self.shown.left[place] >= 0:
-            return [[_Piece(canvas.one_line(self.named.asks(node)))], [*bar, _Piece(f"n = {rows}", colour=canvas.GREY)]]
-        says = canvas.one_line(self.named.says(node)) + (" …" if t.left[node] >= 0 else "")
+            return [
+                [_Piece(canvas.one_line(self.named.split_text(node)))],
+                [*bar, _Piece(f"n = {rows}", colour=canvas.GREY)],
+            ]
+        says = canvas.one_line(self.named.prediction_text(node)) + (" …" if t.left[node] >= 0 else "")
         count = f"n = {rows}" if t.classes is None else f"{t.value[node].max():.0%} of {rows}"
         answer, figures = _Piece(says, bold=True), _Piece(count, colour=canvas.GREY)
         return [[answer], bar, [figures]] if self.down and bar else [[*bar, answer, figures]]
@@ -155,7 +158,7 @@ class _Drawing:
     # ---- where they stand -------------------------------------------------------------------------------------------
 
     def _place(self) -> None:
-        """Middles of the boxes, and for each depth where it begins and ends."""
+        """Return the centres of the boxes, and the extent of each depth."""
         shown, size = self.shown, self.size
         across, along = (self.widths, self.heights) if self.down else (self.heights, self.widths)
         middles = tidy(shown.left, shown.right, across, gap=(1.0 if self.down else 0.45) * size)
@@ -180,7 +183,7 @@ class _Drawing:
         self.extent = (self.extent[0] + 2 * beside, self.extent[1])
 
     def _place_legend(self, width: float) -> None:
-        """Names of the classes above a tree of this width, if they are few and short."""
+        """Add a legend of the classes above a tree of this width, if they are few and short."""
         classes = self.tree.classes
         few = classes is not None and len(classes) <= _MOST_NAMED
         names = (self.named.names.class_names or classes) if few else ()
@@ -274,7 +277,7 @@ class _Drawing:
                     self._draw_word(ax, points, word)
 
     def _way(self, parent: int, child: int) -> list[tuple[float, float]]:
-        """Straight to the end of the parent's depth, where no box can be in the way, then a curve."""
+        """Draw an edge: straight to the end of the parent's depth, clear of boxes, then curved."""
         (x0, y0), (x1, y1) = (self.x[parent], self.y[parent]), (self.x[child], self.y[child])
         end = self.ends[self.shown.depth[parent]]
         if self.down:
@@ -286,7 +289,7 @@ class _Drawing:
         return [(x0, y0), (end, y0), (middle, y0), (middle, y1), (x1, y1)]
 
     def _draw_word(self, ax: Any, points: list[tuple[float, float]], word: str) -> None:
-        """Where the line comes to the child, on its outer side: between the depths, where no box is."""
+        """Return the position of an edge label: at the outer side of the child, between the depths."""
         (x0, y0), (x, y) = points[1], points[-1]
         piece, x_away, y_away = _Piece(word, colour=canvas.GREY), 0.4 * self.size * self.kx, 0.4 * self.size * self.ky
         if self.down:
@@ -311,7 +314,7 @@ class _Drawing:
 
 
 def _measure(size: float) -> Callable[[str, bool], float]:
-    """A function for the width of a text, in points."""
+    """Return a function that measures the width of a text in points."""
     to_path = canvas.matplotlib("textpath").text_to_path
     fonts = {
         bold: canvas.matplotlib("font_manager").FontProperties(size=size, weight="bold" if bold else "normal")

@@ -5,6 +5,7 @@ fixed_size.py        to_size, snip                             pessimistic.py   
 reduced_error.py     reduced_error                             raising.py           its subtree raising
 mdl.py               mdl                                       chi2.py              chi2
 _common.py           what nodes lose, and how a tree is cut    measures.py          what held-out rows lose
+own_loss.py          losses that are functions of the user's
 """
 
 from kernelrules.check import WeightWarning

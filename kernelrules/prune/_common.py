@@ -11,14 +11,13 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy.special import entr
 
-from kernelrules.core import prune as core
+from kernelrules.core.tree import prune as core
+from kernelrules.core.tree.criteria import CRITERIA
 from kernelrules.results import Surrogates, Tree
 
 __all__ = [
-    "IMPURITIES",
-    "LOSSES",
+    "CLASS_LOSSES",
     "checked_loss",
     "class_counts",
     "cut",
@@ -29,15 +28,7 @@ __all__ = [
     "require_tree",
 ]
 
-LOSSES = {"squared_error": core.Loss.SQUARED, "absolute_error": core.Loss.ABSOLUTE, "poisson": core.Loss.POISSON}
-# Of shares of classes, (n_nodes, n_classes).
-IMPURITIES = {
-    "gini": lambda shares: np.maximum(1 - np.square(shares).sum(axis=1), 0.0),
-    "entropy": lambda shares: entr(shares).sum(axis=1) / np.log(2.0),
-    "misclassification": lambda shares: 1 - shares.max(axis=1),
-}
-IMPURITIES["gain_ratio"] = IMPURITIES["entropy"]
-_OF_CLASSES = ("zero_one", "gini", "entropy")
+CLASS_LOSSES = ("zero_one", "gini", "entropy")
 _NEARLY = 1e-9  # shares times weights are whole numbers up to rounding
 
 
@@ -84,7 +75,7 @@ def checked_loss(tree: Tree, loss: Any, more: tuple[str, ...] = ()) -> str:
     of_classes = tree.classes is not None
     if loss is None:
         return "zero_one" if of_classes else tree.criterion
-    allowed = dict.fromkeys((*_OF_CLASSES, tree.criterion) if of_classes else (tree.criterion, *more))
+    allowed = dict.fromkeys((*CLASS_LOSSES, tree.criterion) if of_classes else (tree.criterion, *more))
     if not isinstance(loss, str) or loss not in allowed:
         choices = ", ".join(f'"{choice}"' for choice in allowed)
         raise ValueError(f"loss must be one of {choices} for a tree grown by {tree.criterion}, got {loss!r}")
@@ -113,7 +104,7 @@ def node_risk(tree: Tree, loss: str | None) -> tuple[np.ndarray, str]:
         counts = class_counts(tree)
         return np.maximum(counts.sum(axis=1) - counts.max(axis=1), 0.0), loss
     if loss in ("gini", "entropy"):
-        return tree.weight * IMPURITIES[loss](tree.value), loss
+        return tree.weight * CRITERIA[loss].impurities(tree.value), loss
     return tree.weight * tree.impurity, loss
 
 

@@ -1,7 +1,7 @@
 """Pruning by the chi-squared test, after growing: `chi2`.
 
-The test of `tree.grow(chi2=)`, but with the subtree known: a split that chance might have made stays if a split below
-it is significant. Growing would have stopped there, and never seen what comes after.
+The test is that of `tree.grow(chi2=)`, applied when the subtree is known: a split that is not significant stays if a
+split below it is. Growth with the test would have stopped there.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import chdtrc
 
 from kernelrules import check
-from kernelrules.core import prune as core
+from kernelrules.core.tree import prune as core
 from kernelrules.prune._common import class_counts, cut, require_classes
 from kernelrules.results import Tree
 
@@ -32,6 +32,13 @@ def chi2(tree: Tree, level: float) -> Tree:
     -------
     Tree
         The pruned tree; every split with two leaves is significant.
+
+    References
+    ----------
+    Quinlan, J. R. (1986). Induction of decision trees. Machine Learning 1, 81-106. (The test; it stops growth there.)
+
+    Mingers, J. (1989). An empirical comparison of pruning methods for decision tree induction. Machine Learning 4,
+    227-243. (Critical-value pruning: a split stays if a split below it does.)
 
     Examples
     --------

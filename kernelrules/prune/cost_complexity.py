@@ -1,8 +1,8 @@
 """Minimal cost-complexity pruning: `cost_complexity_path`, `cost_complexity`.
 
 With a price alpha of every leaf, a pruned tree T costs C(T) = risk(T) + alpha · leaves(T). The best trees for all alpha
-are nested, and there are at most as many as splits (Breiman, Friedman, Olshen, Stone 1984, chapter 3). core/prune.pyx
-finds the alpha at which each split stops being worth its leaves; the sequence is then a matter of sorting.
+are nested, and there are at most as many as splits (Breiman, Friedman, Olshen, Stone 1984, chapter 3).
+core/tree/prune.pyx finds the alpha at which each split stops being worth its leaves; the rest is sorting.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from kernelrules import check
-from kernelrules.core import prune as core
+from kernelrules.core.tree import prune as core
 from kernelrules.prune._common import cut, node_risk, require_tree
 from kernelrules.results import PrunePath, Tree
 
@@ -21,7 +21,7 @@ _NOISE = 2.0**-46  # of what the risk of a node is computed from: alphas that di
 
 
 def cost_complexity_path(tree: Tree, *, loss: str | None = None) -> PrunePath:
-    """All trees that are best for some price of a leaf: weakest link first, exactly.
+    """Compute all trees that are best for some price of a leaf, weakest link first.
 
     Parameters
     ----------
@@ -35,6 +35,10 @@ def cost_complexity_path(tree: Tree, *, loss: str | None = None) -> PrunePath:
     -------
     PrunePath
         From the largest tree to the root. Splits of the same alpha go together.
+
+    References
+    ----------
+    Breiman, L., Friedman, J. H., Olshen, R. A. and Stone, C. J. (1984). Classification and Regression Trees. Wadsworth.
 
     Examples
     --------
@@ -109,6 +113,10 @@ def cost_complexity(tree: Tree, alpha: float, *, loss: str | None = None) -> Tre
     -------
     Tree
         The pruned tree.
+
+    References
+    ----------
+    Breiman, L., Friedman, J. H., Olshen, R. A. and Stone, C. J. (1984). Classification and Regression Trees. Wadsworth.
 
     Examples
     --------

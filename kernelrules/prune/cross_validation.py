@@ -1,9 +1,9 @@
 """The size of a tree by cross-validation: `cross_validate`.
 
 A tree is grown on all rows, and its path of nested trees computed. Tree k of the path is best for all alpha from
-alphas[k] to alphas[k + 1]; the geometric mean of both stands for them. Then each fold is held out once: a tree is grown
-on the other rows, and one walk of a held-out row up from its leaf tells its loss under this tree pruned with every one
-of the means (core.prune.held_out). So there is one growth a fold, however many sizes are tried.
+alphas[k] to alphas[k + 1]; their geometric mean represents them. Each fold is held out once: a tree is grown on the
+other rows, and one walk of a held-out row up from its leaf gives its loss under this tree pruned with each of the means
+(core.tree.prune.held_out). One tree is grown per fold, however many sizes are tried.
 
 Errors and standard errors are those of rpart's table: over rows, not over folds. With e the loss of a held-out row,
 error = sum w·e / W and se = sqrt(sum w·e² - W·error²) / W. Weights count as numbers of rows there: errors do not depend
@@ -18,14 +18,15 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from kernelrules import check, parallel, selection, sharing
+from kernelrules import check, parallel, selection, shared_data
 from kernelrules import tree as trees
-from kernelrules.core import prune as core
-from kernelrules.prune._common import LOSSES, cut
+from kernelrules.check.frames import read_with_missing
+from kernelrules.core.tree import prune as core
+from kernelrules.core.tree.criteria import CRITERIA
+from kernelrules.prune._common import cut
 from kernelrules.prune.cost_complexity import cost_complexity_path
 from kernelrules.prune.measures import Measure, read_measure
 from kernelrules.results import PruneCV, Tree
-from kernelrules.tree.columns import read_with_missing
 
 __all__ = ["cross_validate"]
 
@@ -61,10 +62,10 @@ def cross_validate(
     rule : {"min", "1se"}
         The smallest error; or the smallest tree whose error is within one standard error of that. Of equal errors, the
         smaller tree.
-    rng : Generator, seed or None
-        Decides the folds, and what growing draws.
-    executor : concurrent.futures.Executor, optional
-        Gets a task for each fold: the same result, bit for bit. Tasks use one thread unless `n_threads` says otherwise.
+    {rng}
+        It chooses the folds, and is used by `tree.grow`.
+    {executor}
+        Each fold is a task.
     loss : str, optional
         What the risk of the path counts, as in `cost_complexity_path`.
     measure : str, array (n_classes, n_classes) or callable, optional
@@ -79,12 +80,9 @@ def cross_validate(
         Whether each fold gets its share of every class.
     groups : array (n,), optional
         Rows of one group are held out together. Folds are then not stratified.
-    n_threads : int, optional
-        As in `tree.grow`.
-    callback : callable, optional
-        Told of progress, in folds.
-    progress : bool
-        Whether to show a bar, by tqdm.
+    {n_threads, callback}
+        Progress is counted in folds.
+    {progress}
     **grow : optional
         What `tree.grow` takes. Rows count in risk and error by `sample_weight`, times `class_weight`. In standard
         errors a weight is a number of rows: weights that sum to 1 give those of a single row, and rule="1se" then takes
@@ -94,6 +92,13 @@ def cross_validate(
     -------
     PruneCV
         The trees of the path, their errors, the choice, and the pruned tree.
+
+    References
+    ----------
+    Breiman, L., Friedman, J. H., Olshen, R. A. and Stone, C. J. (1984). Classification and Regression Trees. Wadsworth.
+
+    Therneau, T. M. and Atkinson, E. J. An introduction to recursive partitioning using the rpart routines. Mayo
+    Foundation. (Errors and standard errors are those of its table.)
 
     Examples
     --------
@@ -110,7 +115,7 @@ def cross_validate(
     parallel.require_executor(executor)
     draws = check.generator(rng)
     seed = int(draws.integers(1 << 62))
-    grown = trees.grow(X, y, rng=seed, n_threads=n_threads, callback=None if tick is None else tick.breathe, **grow)
+    grown = trees.grow(X, y, rng=seed, n_threads=n_threads, callback=None if tick is None else tick.uncounted, **grow)
     path = cost_complexity_path(grown, loss=loss)
     data = _Data(X, y, grown, grow)
     measured = read_measure(measure, grown, data.classes)
@@ -126,8 +131,8 @@ def cross_validate(
         unit=_unit(path.risk[-1] if measure is None else _loss_of_root(measured, grown, data)),
         options=options | {"n_threads": 1 if executor is not None and n_threads is None else n_threads, "rng": seed},
     )
-    told = None if tick is None or executor is not None else tick.breathe  # folds are counted; a callback may end one
-    with sharing.Scattered(executor) as scatter:
+    told = None if tick is None or executor is not None else tick.uncounted  # folds are counted; a callback may end one
+    with shared_data.Scattered(executor) as scatter:
         shared = scatter((data, numbers))
         tasks = [(shared, trial, fold, told) for fold in range(int(numbers.max()) + 1)]
         sums = np.array(parallel.run(_held_out_sums, tasks, executor, tick, "fold"))
@@ -242,15 +247,16 @@ def _held_out_sums(shared: tuple[_Data, np.ndarray], trial: _Trial, fold: int, c
         return _sums_of_trees(trial, grown, cuts, held)
     leaves = trees.apply(grown, X, n_threads=trial.options["n_threads"])
     if grown.classes is not None:
-        kind, values = core.Loss.TABLE, trial.measure.by_class(grown)
+        number, values = core.TABLE, trial.measure.by_class(grown)
         labels, targets = y.astype(np.int64), np.zeros((0, 1))
     else:
-        kind, values = LOSSES[trial.measure.name], np.ascontiguousarray(grown.value.reshape(grown.n_nodes, -1))
+        number = CRITERIA[trial.measure.name].number
+        values = np.ascontiguousarray(grown.value.reshape(grown.n_nodes, -1))
         labels, targets = np.zeros(0, dtype=np.int64), np.ascontiguousarray(y.reshape(len(y), -1))
     first, last, above = (np.empty(grown.n_nodes, dtype=np.int64) for _ in range(3))
     core.spans(grown.left, grown.right, cuts, trial.prices, first, last, above)
     sums = np.zeros((3, len(trial.prices) + 1))
-    core.held_out(kind, leaves, first, last, above, values, labels, targets, weight, trial.unit, sums)
+    core.held_out(number, leaves, first, last, above, values, labels, targets, weight, trial.unit, sums)
     return np.maximum(np.cumsum(sums[:, :-1], axis=1), 0.0)  # what is added and taken away again leaves rounding
 
 

@@ -16,9 +16,10 @@ import numpy as np
 from scipy.special import rel_entr
 
 from kernelrules import check
+from kernelrules.exact_weights import tied_ranks
 from kernelrules.prune._common import checked_loss, cut, node_risk, require_tree
+from kernelrules.prune.own_loss import is_own, node_losses
 from kernelrules.results import Tree
-from kernelrules.ties import ranks
 
 __all__ = ["snip", "to_size"]
 
@@ -27,7 +28,9 @@ _NEARLY = 1e-9  # of the largest value: means of children make up their parent's
 _NOISE = 2.0**-40  # of what the loss of a node is computed from: losses that differ by less, differ by rounding
 
 
-def to_size(tree: Tree, n_leaves: int, loss: str | None = None) -> Tree:
+def to_size(
+    tree: Tree, n_leaves: int, loss: Any = None, *, X: Any = None, y: Any = None, sample_weight: Any = None
+) -> Tree:
     """Remove pairs of leaves, always the one that raises the loss least, until there are so many leaves.
 
     Of pairs that raise it by the same, the one whose split gained least goes first, and then the last one in the order
@@ -40,10 +43,16 @@ def to_size(tree: Tree, n_leaves: int, loss: str | None = None) -> Tree:
         What `tree.grow` returned.
     n_leaves : int
         Leaves to keep: at least 1, at most those of the tree.
-    loss : str, optional
+    loss : str, callable or array (n_classes, n_classes), optional
         "zero_one" (the default for classes), "gini" or "entropy"; for regression the criterion of the tree, and of a
-        tree whose values are means "squared_error" or "poisson", whichever it was grown by. How much absolute errors
-        rise cannot be told from what a tree holds, but where it was grown by them.
+        tree whose values are means "squared_error" or "poisson", whichever it was grown by. "absolute_error" is
+        available only for trees grown by it. Or, as `measure` of
+        `cross_validate`: a function loss(y, predicted), which gives finite losses of at least 0, one for each row, of
+        labels or numbers; or an array of costs, with loss[i, j] that of predicting class j where i is right. Under
+        these a split may raise the loss, and then goes before all that lower it.
+    X, y, sample_weight : arrays, optional
+        Rows whose loss counts, for a function of numbers: those that the tree was grown on, or others. A tree of
+        classes holds their weights and needs no rows.
 
     Returns
     -------
@@ -56,15 +65,28 @@ def to_size(tree: Tree, n_leaves: int, loss: str | None = None) -> Tree:
     >>> grown = tree.grow([[0.0], [1.0], [2.0], [3.0], [4.0], [5.0]], [0, 0, 0, 1, 0, 1])
     >>> prune.to_size(grown, 3)
     Tree(gini, 3 leaves, depth 2, 1 feature)
+
+    Absolute errors, of a tree that was grown by squared ones, are those of a function and of rows:
+
+    >>> X, y = [[0.0], [1.0], [2.0], [3.0], [4.0], [5.0]], [0, 1, 2, 0, 0, 1]
+    >>> grown = tree.grow(X, y, criterion="squared_error")
+    >>> small = prune.to_size(grown, 3, lambda y, predicted: abs(y - predicted), X=X, y=y)
+    >>> tree.predict(small, X)
+    array([1., 1., 1., 0., 0., 1.])
     """
-    rise, noise = _rises(require_tree(tree), loss)
+    if is_own(loss):
+        rise, noise = _rises_of_own(require_tree(tree), node_losses(tree, loss, X, y, sample_weight))
+    else:
+        if not (X is None and y is None and sample_weight is None):
+            raise ValueError("X, y and sample_weight are for a loss that is a function")
+        rise, noise = _rises(require_tree(tree), loss)
     wanted, there = check.whole(n_leaves, "n_leaves", 1), tree.n_leaves
     if wanted > there:
         raise ValueError(f"n_leaves is {wanted}, but the tree has only {there} leaves")
     left, right = tree.left, tree.right
     inner = np.flatnonzero(left >= 0)
     own_noise = _noise(tree, float(tree.impurity[0]))
-    rises, gains = ranks(rise, noise), ranks(tree.gain, own_noise)
+    rises, gains = tied_ranks(rise, noise), tied_ranks(tree.gain, own_noise)
     parent = np.full(tree.n_nodes, -1)
     parent[left[inner]] = parent[right[inner]] = inner
     split = (left >= 0).astype(int)
@@ -104,6 +126,14 @@ def _rises(tree: Tree, loss: Any) -> tuple[np.ndarray, np.ndarray]:
             rise[inner] += weight[child] * rel_entr(means[child], means[inner]).sum(axis=1)
     rise = np.maximum(rise, 0.0) / weight[0]
     return rise, _noise(tree, float(rise.sum()))
+
+
+def _rises_of_own(tree: Tree, risk: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The same from losses of nodes; predictions need not minimise these, so a rise may be negative."""
+    rise = np.zeros(tree.n_nodes)
+    inner = np.flatnonzero(tree.left >= 0)
+    rise[inner] = risk[inner] - risk[tree.left[inner]] - risk[tree.right[inner]]
+    return rise, _NOISE * float(risk.max()) * (tree.weight / tree.weight[0])
 
 
 def _require_means(weight: Any, means: np.ndarray, inner: Any, left: Any, right: Any, loss: str) -> None:

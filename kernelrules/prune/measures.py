@@ -14,11 +14,12 @@ import numpy as np
 
 from kernelrules import check
 from kernelrules import tree as trees
+from kernelrules.core.tree.criteria import CRITERIA
+from kernelrules.prune._common import CLASS_LOSSES
 from kernelrules.results import Tree
 
-__all__ = ["Measure", "read_measure"]
+__all__ = ["Measure", "asked", "read_costs", "read_measure"]
 
-_OF_CLASSES = ("zero_one", "gini", "entropy")
 _OF_NUMBERS = ("squared_error", "absolute_error")
 
 
@@ -40,15 +41,16 @@ class Measure:
         if len(self.classes) == 0:
             told = trees.predict(pruned, X)
             if self.function is not None:
-                return self._asked(y, told)
-            return _LOSSES[self.name](y.reshape(len(y), -1), told.reshape(len(y), -1)).sum(axis=1)
+                return asked(self.function, "measure", y, told)
+            return CRITERIA[self.name].row_losses(y.reshape(len(y), -1), told.reshape(len(y), -1)).sum(axis=1)
         shares = trees.predict_proba(pruned, X)
         if self.function is not None:
-            return self._asked(self.classes[y], self.classes[pruned.classes[shares.argmax(axis=1)]])
+            answers = self.classes[pruned.classes[shares.argmax(axis=1)]]
+            return asked(self.function, "measure", self.classes[y], answers)
         return self._of_shares(pruned, shares)[np.arange(len(y)), y]
 
     def _of_shares(self, grown: Tree, some: np.ndarray) -> np.ndarray:
-        """Losses about every class where these shares of the tree's classes are told."""
+        """Return the losses of predicting these class shares, for every true class."""
         shares = np.zeros((len(some), len(self.classes)))
         shares[:, grown.classes] = some
         if self.name == "gini":
@@ -61,24 +63,39 @@ class Measure:
             return np.ascontiguousarray(self.costs.T[answers])
         return (np.arange(len(self.classes)) != answers[:, None]).astype(np.float64)
 
-    def _asked(self, y: Any, told: Any) -> np.ndarray:
-        """What the user's function says, checked."""
-        losses = np.asarray(self.function(y, told))
-        if losses.shape != (len(y),) or losses.dtype.kind not in "fiub":
-            raise ValueError(
-                f"measure must give a number for each row, but for {len(y)} rows it gave an array of shape "
-                f"{losses.shape} and dtype {losses.dtype}"
-            )
-        bad = np.flatnonzero(~(losses >= 0))
-        if len(bad):
-            raise ValueError(f"measure must give numbers of at least 0, but gave {check.shown(losses[bad[0]])}")
-        return losses.astype(np.float64)
+
+def asked(function: Callable[[Any, Any], Any], name: str, y: Any, told: Any, finite: bool = False) -> np.ndarray:
+    """Losses (n,) that the user's function gives, checked; `name` is that of the argument that it was given as."""
+    losses = np.asarray(function(y, told))
+    if losses.shape != (len(y),) or losses.dtype.kind not in "fiub":
+        raise ValueError(
+            f"{name} must give a number for each row, but for {len(y)} rows it gave an array of shape "
+            f"{losses.shape} and dtype {losses.dtype}"
+        )
+    bad = np.flatnonzero(~(losses >= 0))
+    if len(bad):
+        raise ValueError(f"{name} must give numbers of at least 0, but gave {check.shown(losses[bad[0]])}")
+    losses = losses.astype(np.float64)
+    if finite and not np.isfinite(losses).all():
+        raise ValueError(f"{name} must give finite numbers, but gave inf")
+    return losses
+
+
+def read_costs(costs: Any, name: str, k: int) -> np.ndarray:
+    """A matrix of costs of k classes, checked."""
+    table = check.matrix(costs, name, dtype=np.float64)
+    if isinstance(table, check.Csr) or table.shape != (k, k):
+        raise ValueError(f"{name} must be a {k} × {k} array of costs, got shape {table.shape}")
+    if (table < 0).any():
+        row, column = np.argwhere(table < 0)[0]
+        raise ValueError(f"{name} must hold costs of at least 0, got {table[row, column]} at ({row}, {column})")
+    return table
 
 
 def read_measure(measure: Any, grown: Tree, classes: np.ndarray) -> Measure:
     """What a user's `measure` means for a tree grown on all rows, and their classes; None is the default."""
     of_classes = grown.classes is not None
-    allowed = _OF_CLASSES if of_classes else tuple(dict.fromkeys((grown.criterion, *_OF_NUMBERS)))
+    allowed = CLASS_LOSSES if of_classes else tuple(dict.fromkeys((grown.criterion, *_OF_NUMBERS)))
     if measure is None:
         return Measure(allowed[0], classes)
     if isinstance(measure, str) and measure in allowed:
@@ -92,22 +109,4 @@ def read_measure(measure: Any, grown: Tree, classes: np.ndarray) -> Measure:
             f"measure must be one of {choices}, {more}or a function, for a tree grown by {grown.criterion}, got "
             f"{measure!r}"
         )
-    costs = check.matrix(measure, "measure", dtype=np.float64)
-    if isinstance(costs, check.Csr) or costs.shape != (len(classes), len(classes)):
-        raise ValueError(f"measure must be a {len(classes)} × {len(classes)} array of costs, got shape {costs.shape}")
-    if (costs < 0).any():
-        row, column = np.argwhere(costs < 0)[0]
-        raise ValueError(f"measure must hold costs of at least 0, got {costs[row, column]} at ({row}, {column})")
-    return Measure("costs", classes, costs=costs)
-
-
-def _poisson(y: np.ndarray, told: np.ndarray) -> np.ndarray:
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(y == 0, told, y * np.log(y / told) - (y - told))
-
-
-_LOSSES: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
-    "squared_error": lambda y, told: (y - told) ** 2,
-    "absolute_error": lambda y, told: np.abs(y - told),
-    "poisson": _poisson,
-}
+    return Measure("costs", classes, costs=read_costs(measure, "measure", len(classes)))

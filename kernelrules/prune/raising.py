@@ -4,8 +4,8 @@ The tree does not know its rows, so they are given, and every node keeps the num
 a node becomes a leaf, or its larger branch, or stays, by the errors that each is expected to make with all rows of the
 node. A raised branch has more rows in its nodes than before, and is looked through once more.
 
-Invariant: the class weights of a node are those of its rows, `as_leaf` is what it is expected to make of errors as a
-leaf, and `errors` what its subtree is.
+Invariant: the class weights of a node are those of its rows, `as_leaf` is the expected number of errors of the node as
+a leaf, and `errors` that of its subtree.
 """
 
 from __future__ import annotations
@@ -17,12 +17,16 @@ from typing import Any
 import numpy as np
 
 from kernelrules import check
-from kernelrules.core import walk
-from kernelrules.prune._common import IMPURITIES, rebuilt
+from kernelrules.check.frames import read_with_missing
+from kernelrules.core.tree import predict
+from kernelrules.core.tree.criteria import CRITERIA
+from kernelrules.prune._common import rebuilt
 from kernelrules.results import Tree
-from kernelrules.tree.columns import filled, read_with_missing
+from kernelrules.tree.imputation import filled
 
 __all__ = ["raised"]
+
+_Some = tuple[np.ndarray, np.ndarray | None]  # numbers of rows, and the part that is here of each; None: all of each
 
 
 @dataclass(eq=False)
@@ -30,7 +34,7 @@ class _Node:
     """A node of the tree in the making; its split is that of the node `source` of the grown tree."""
 
     source: int
-    rows: np.ndarray
+    rows: _Some
     counts: np.ndarray
     left: _Node | None = None
     right: _Node | None = None
@@ -43,7 +47,13 @@ class _Node:
 
 
 def raised(
-    tree: Tree, expected: Callable[[np.ndarray], np.ndarray], tolerance: float, X: Any, y: Any, sample_weight: Any
+    tree: Tree,
+    expected: Callable[[np.ndarray], np.ndarray],
+    tolerance: float,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    tick: Any = None,
 ) -> Tree:
     """The tree pruned with raising.
 
@@ -57,19 +67,24 @@ def raised(
         Expected errors that the smaller tree may make more.
     X, y, sample_weight : arrays
         The rows that it was grown on.
+    tick : callable, optional
+        Called with the number of nodes that are done.
 
     Returns
     -------
     Tree
         The pruned tree, with the numbers of rows, values and gains of its new nodes.
     """
-    if tree.criterion not in IMPURITIES:
+    if tree.criterion not in CRITERIA:
         raise ValueError(f"raising needs the impurities of new nodes, and {tree.criterion} is not known by name")
     rows = _Rows(tree, expected, X, y, sample_weight)
     root = rows.grown()
-    stack = [(root, False)]
+    stack, done = [(root, False)], 0
     while stack:
         node, children_done = stack.pop()
+        done += children_done or node.left is None
+        if tick is not None and done % 64 == 0:
+            tick(min(done, tree.n_nodes), tree.n_nodes)  # a raised branch is looked through once more
         if node.left is None:
             node.errors = node.as_leaf
         elif not children_done:
@@ -77,7 +92,7 @@ def raised(
         else:
             as_tree = node.left.errors + node.right.errors
             larger = node.left if node.left.counts.sum() >= node.right.counts.sum() else node.right
-            as_branch = rows.errors_of_branch(larger, node.right if larger is node.left else node.left)
+            as_branch = rows.errors_of_branch(node, larger, node.right if larger is node.left else node.left)
             if node.as_leaf <= min(as_tree, as_branch) + tolerance:
                 node.left = node.right = None
                 node.errors = node.as_leaf
@@ -98,52 +113,103 @@ class _Rows:
             raise ValueError("raising sends the training rows down again: it needs X and y")
         self.tree, self.expected = tree, expected
         self.x, missing = read_with_missing(tree, X)
-        if missing.any() and tree.missing == "fractional":
-            raise ValueError('raising moves whole rows: not with missing="fractional" and missing values')
         self.any_missing = bool(missing.any())
         if self.any_missing and tree.missing in ("zero", "impute"):
             self.x, self.any_missing = filled(self.x, tree.fill), False
-        n, k = len(self.x), len(tree.classes)
-        classes, codes = check.labels(y, n)
-        weight = check.weights(sample_weight, n)
+        self.in_parts = self.any_missing and tree.missing == "fractional"
+        n, self.k = len(self.x), len(tree.classes)
+        classes, self.codes = check.labels(y, n)
+        self.weight = check.weights(sample_weight, n)
         same = np.array_equal(classes, tree.classes)
-        counts = np.bincount(codes, weight, k) if same else None
-        if not same or not self._agrees(counts, 0):
+        if not same or not self._agrees(np.bincount(self.codes, self.weight, self.k), 0).all():
             raise ValueError("X and y are not the rows that the tree was grown on: their classes differ in weight")
-        self.classes = np.zeros((n, k))
-        self.classes[np.arange(n), codes] = weight
-        self.kept = np.flatnonzero(weight > 0)
-        self.stumps: dict[int, walk.Nodes] = {}
+        kept = np.flatnonzero(self.weight > 0)
+        self.kept: _Some = (kept, np.ones(len(kept)) if self.in_parts else None)
+        # Splits by one column are made here; those of several columns by the walk that predicts, a stump each.
+        self.plain = tree.surrogates is None and tree.directions is None
+        self.columns = list(np.ascontiguousarray(self.x.T))
+        self.feature, self.threshold = tree.feature.tolist(), tree.threshold.tolist()
+        self.by_levels = (tree.subset_start >= 0).tolist()
+        self.larger_left = tree.weight[tree.left] >= tree.weight[tree.right]  # of leaves it is never read
+        self.stumps: dict[int, predict.Nodes] = {}
 
-    def _agrees(self, counts: np.ndarray, source: int) -> bool:
-        """Whether these are the weights of the classes in a node of the grown tree."""
-        told = self.tree.value[source] * self.tree.weight[source]
-        return bool((np.abs(counts - told) <= 1e-9 * (np.abs(told) + self.tree.weight[0])).all())
+    def _agrees(self, counts: np.ndarray, source: Any) -> np.ndarray:
+        """Whether these are the weights of the classes in nodes of the grown tree."""
+        told = self.tree.value[source] * self.tree.weight[source, None]
+        return (np.abs(counts - told) <= 1e-9 * (np.abs(told) + self.tree.weight[0])).all(axis=-1)
+
+    def counts(self, some: _Some) -> np.ndarray:
+        """Weights of the classes of some rows."""
+        return np.bincount(self.codes[some[0]], self._weights(some), self.k)
+
+    def _weights(self, some: _Some) -> np.ndarray:
+        whole = self.weight[some[0]]
+        return whole if some[1] is None else whole * some[1]
 
     def grown(self) -> _Node:
         """The nodes of the tree as it was grown."""
-        nodes = [_Node(i, self.kept, self.classes[0]) for i in range(self.tree.n_nodes)]
-        for node, left, right in zip(nodes, self.tree.left, self.tree.right, strict=True):
+        nodes = [_Node(i, self.kept, np.zeros(self.k)) for i in range(self.tree.n_nodes)]
+        for node, left, right in zip(nodes, self.tree.left.tolist(), self.tree.right.tolist(), strict=True):
             if left >= 0:
                 node.left, node.right = nodes[left], nodes[right]
-        nodes[0].counts = self.classes.sum(axis=0)
+        nodes[0].counts = self.counts(self.kept)
         self.send_down(nodes[0])
-        for node in nodes:
-            if not self._agrees(node.counts, node.source):
-                raise ValueError(
-                    f"X and y are not the rows that the tree was grown on: they come to node {node.source} in other "
-                    "numbers than these did"
-                )
+        same = self._agrees(np.array([node.counts for node in nodes]), np.arange(len(nodes)))
+        if not same.all():
+            raise ValueError(
+                f"X and y are not the rows that the tree was grown on: they come to node {same.argmin()} in other "
+                "numbers than these did"
+            )
         return nodes[0]
 
-    def sides(self, source: int, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The rows that a split sends left and right."""
+    def sides(self, source: int, some: _Some) -> tuple[_Some, _Some]:
+        """The rows that a split sends left and right; parts of those without a value, where rows come apart."""
+        rows, parts = some
+        if not self.plain:
+            left = self._by_stump(source, rows)
+        else:
+            values = self.columns[self.feature[source]][rows]
+            left = self._by_levels(source, values) if self.by_levels[source] else values <= self.threshold[source]
+        if parts is not None:
+            return self._apart(source, some, left)
+        if self.any_missing and self.plain and self.tree.missing_left[source]:
+            left |= np.isnan(values)
+        return (rows[left], None), (rows[~left], None)
+
+    def _by_levels(self, source: int, values: np.ndarray) -> np.ndarray:
+        known = ~np.isnan(values) if self.any_missing else np.ones(len(values), dtype=bool)
+        codes = np.where(known, values, 0).astype(np.int64)
+        flags = self.tree.subset_left[self.tree.subset_start[source] + codes]
+        return known & ((flags == 1) | ((flags == 2) & self.larger_left[source]))
+
+    def _by_stump(self, source: int, rows: np.ndarray) -> np.ndarray:
         if source not in self.stumps:
             nodes = np.array([source, self.tree.left[source], self.tree.right[source]])
-            self.stumps[source] = walk.Nodes(rebuilt(self.tree, nodes, np.array([1, -1, -1]), np.array([2, -1, -1])))
+            self.stumps[source] = predict.Nodes(rebuilt(self.tree, nodes, np.array([1, -1, -1]), np.array([2, -1, -1])))
         out = np.empty(len(rows), dtype=np.int64)
-        walk.apply_tree(self.stumps[source], self.x[rows], np.arange(3), out, self.any_missing, 1, None)
-        return rows[out == 1], rows[out == 2]
+        predict.apply_tree(self.stumps[source], self.x[rows], np.arange(3), out, self.any_missing, 1, None)
+        return out == 1
+
+    def _apart(self, source: int, some: _Some, left: np.ndarray) -> tuple[_Some, _Some]:
+        """As C4.5: rows without a value go to both sides, in the shares of the rows here that have one."""
+        rows, parts = some
+        missing, weight = self.without_value(source, rows), self._weights(some)
+        known = float(weight[~missing].sum())
+        if known > 0:
+            share = float(weight[left & ~missing].sum()) / known
+        else:
+            both = self.tree.weight[[self.tree.left[source], self.tree.right[source]]]
+            share = float(both[0] / both.sum())
+        there = np.where(missing, parts * share, np.where(left, parts, 0.0))
+        other = np.where(missing, parts * (1 - share), np.where(left, 0.0, parts))
+        return (rows[there > 0], there[there > 0]), (rows[other > 0], other[other > 0])
+
+    def without_value(self, source: int, rows: np.ndarray) -> np.ndarray:
+        """Which rows lack a value that the split reads."""
+        if self.feature[source] < self.tree.n_features:
+            return np.isnan(self.columns[self.feature[source]][rows])
+        used = self.tree.directions[self.feature[source] - self.tree.n_features] != 0
+        return np.isnan(self.x[rows][:, used]).any(axis=1)
 
     def send_down(self, top: _Node) -> None:
         """Give the nodes below a node its rows."""
@@ -153,21 +219,26 @@ class _Rows:
             nodes.append(node)
             if node.left is None:
                 continue
-            for child, rows in zip((node.left, node.right), self.sides(node.source, node.rows), strict=True):
-                child.rows, child.counts = rows, self.classes[rows].sum(axis=0)
+            for child, some in zip((node.left, node.right), self.sides(node.source, node.rows), strict=True):
+                child.rows, child.counts = some, self.counts(some)
                 stack.append(child)
         for node, errors in zip(nodes, self.expected(np.array([node.counts for node in nodes])).tolist(), strict=True):
             node.as_leaf = errors
 
-    def errors_of_branch(self, branch: _Node, sibling: _Node) -> float:
-        """Errors to expect of a branch that gets the rows of its sibling, too."""
-        total, leaves, stack = 0.0, [], [(branch, sibling.rows)]
+    def errors_of_branch(self, node: _Node, branch: _Node, sibling: _Node) -> float:
+        """Errors to expect of a branch that gets all rows of its node.
+
+        Whole rows of the branch keep their leaves, and those of the sibling descend to them. If rows are divided among
+        branches, added rows change the shares, so that all rows descend again.
+        """
+        total, leaves = 0.0, []
+        stack = [(branch, node.rows if self.in_parts else sibling.rows)]
         while stack:
             node, more = stack.pop()
-            if len(more) == 0:
-                total += node.errors
+            if len(more[0]) == 0:
+                total += 0.0 if self.in_parts else node.errors
             elif node.left is None:
-                leaves.append(node.counts + self.classes[more].sum(axis=0))
+                leaves.append(self.counts(more) if self.in_parts else node.counts + self.counts(more))
             else:
                 stack += zip((node.left, node.right), self.sides(node.source, more), strict=True)
         return total + float(self.expected(np.array(leaves)).sum()) if leaves else total
@@ -191,10 +262,14 @@ def _finished(tree: Tree, root: _Node, rows: _Rows) -> Tree:
     counts = np.array([node.counts for node in order])
     weight = counts.sum(axis=1)
     value = counts / weight[:, None]
-    impurity = IMPURITIES[tree.criterion](value)
+    impurity = CRITERIA[tree.criterion].impurities(value)
     loss, inner = weight * impurity, left >= 0
     gain = np.where(inner, (loss - loss[left] - loss[right]) / weight[0], 0.0)
-    n_samples = np.array([len(node.rows) for node in order]).astype(tree.n_samples.dtype)
+    if rows.in_parts:
+        gain[inner] = _known_gains(tree, [node for node in order if node.left is not None], rows) / weight[0]
+    n_samples = np.array([len(node.rows[0]) if node.rows[1] is None else node.rows[1].sum() for node in order]).astype(
+        tree.n_samples.dtype
+    )
     return replace(
         kept,
         value=value,
@@ -204,6 +279,20 @@ def _finished(tree: Tree, root: _Node, rows: _Rows) -> Tree:
         n_samples=n_samples,
         subset_left=_flags(kept, order, rows),
     )
+
+
+def _known_gains(tree: Tree, nodes: list[_Node], rows: _Rows) -> np.ndarray:
+    """What splits take off the loss of the rows that have a value, which is what a gain is where rows come apart."""
+    parts = np.zeros((3, len(nodes), rows.k))
+    for i, node in enumerate(nodes):
+        known = ~rows.without_value(node.source, node.rows[0])
+        both = rows.sides(node.source, (node.rows[0][known], node.rows[1][known]))
+        parts[1:, i] = [rows.counts(some) for some in both]
+    parts[0] = parts[1] + parts[2]
+    weight = parts.sum(axis=2)
+    shares = parts / np.where(weight > 0, weight, 1.0)[..., None]
+    loss = weight * np.stack([CRITERIA[tree.criterion].impurities(some) for some in shares])
+    return np.where((weight > 0).all(axis=0), loss[0] - loss[1] - loss[2], 0.0)
 
 
 def _flags(kept: Tree, order: list[_Node], rows: _Rows) -> np.ndarray:
@@ -216,7 +305,7 @@ def _flags(kept: Tree, order: list[_Node], rows: _Rows) -> np.ndarray:
     if grown.surrogates is not None:
         return flags
     for i in np.flatnonzero(kept.subset_start >= 0):
-        codes = rows.x[order[i].rows, kept.feature[i]]
+        codes = rows.x[order[i].rows[0], kept.feature[i]]
         here = kept.subset_start[i] + np.unique(codes[~np.isnan(codes)]).astype(np.int64)
         source = order[i].source
         larger_left = grown.weight[grown.left[source]] >= grown.weight[grown.right[source]]

@@ -1,7 +1,7 @@
 """Reduced-error pruning on rows that were held back: `reduced_error`.
 
-Every validation row adds its loss to each node on its way, as if that node were its leaf. Going up from the leaves, a
-node becomes a leaf where this does not raise the error below it. As errors add up over leaves, no pruned tree has a
+Every validation row adds its loss to each node on its path, as if that node were its leaf. From the leaves up, a node
+becomes a leaf if this does not raise the error of its subtree. Errors add up over leaves, so no pruned tree has a
 smaller error on these rows.
 """
 
@@ -12,12 +12,14 @@ from typing import Any
 import numpy as np
 
 from kernelrules import check, parallel
-from kernelrules.core import prune as core
-from kernelrules.core import walk
-from kernelrules.prune._common import LOSSES, cut, require_tree
+from kernelrules.check.frames import read_with_missing
+from kernelrules.core.tree import fractional, predict
+from kernelrules.core.tree import prune as core
+from kernelrules.core.tree.criteria import CRITERIA
+from kernelrules.prune._common import cut, require_tree
+from kernelrules.prune.own_loss import read_targets
 from kernelrules.results import Tree
-from kernelrules.tree.columns import read_with_missing
-from kernelrules.tree.use import leaves_of
+from kernelrules.tree.prediction import leaves_of
 
 __all__ = ["reduced_error"]
 
@@ -35,7 +37,7 @@ def reduced_error(
     callback: Any = None,
     progress: bool = False,
 ) -> Tree:
-    """The pruned tree with the least error on rows that it was not grown on, and of those the smallest.
+    """Return the pruned tree with the least error on rows that it was not grown on, the smallest of those that tie.
 
     The error is the number of wrong classes, and for regression the loss that the tree was grown by.
 
@@ -50,17 +52,16 @@ def reduced_error(
         Their labels, all known to the tree, or targets.
     sample_weight : array (m,), optional
         Weights of the rows.
-    n_threads : int, optional
-        Default: the cores that the process may use.
-    callback : callable, optional
-        Told of progress.
-    progress : bool
-        Whether to show a bar, by tqdm.
+    {n_threads, callback, progress}
 
     Returns
     -------
     Tree
         The pruned tree. Where no validation row comes, nothing speaks for a split, and it goes.
+
+    References
+    ----------
+    Quinlan, J. R. (1987). Simplifying decision trees. International Journal of Man-Machine Studies 27, 221-234.
 
     Examples
     --------
@@ -102,17 +103,11 @@ def _codes(tree: Tree, y: Any, m: int) -> np.ndarray:
 
 def _targets(tree: Tree, y: Any, m: int) -> np.ndarray:
     """Numbers, (m, d)."""
-    if tree.value.ndim == 1:
-        targets = check.targets(y, m, "y_val", "X_val")[:, None]
-    else:
-        raw, d = np.asarray(y), tree.n_outputs
-        if raw.shape != (m, d):
-            raise ValueError(f"y_val has shape {raw.shape}, but X_val has {m} rows and the tree {d} targets")
-        targets = np.column_stack([check.targets(raw[:, k], m, f"y_val[:, {k}]", "X_val") for k in range(d)])
+    targets = read_targets(tree, y, m, "y_val", "X_val")
     negative = (targets < 0).any(axis=1)
-    if tree.criterion == "poisson" and negative.any():
+    if CRITERIA[tree.criterion].needs_nonnegative and negative.any():
         row = int(negative.argmax())
-        raise ValueError(f"y_val must not be negative for poisson, got {targets[row].min()} at position {row}")
+        raise ValueError(f"y_val must not be negative for {tree.criterion}, got {targets[row].min()} at position {row}")
     return targets
 
 
@@ -134,7 +129,7 @@ def _add_fractions(
     by_leaf: np.ndarray, tree: Tree, x: np.ndarray, codes: np.ndarray, weight: np.ndarray, n_threads: Any
 ) -> None:
     """The same of rows that go to several leaves: their shares are what they get where every leaf says its number."""
-    nodes, threads = walk.Nodes(tree), parallel.n_threads_or_default(n_threads)
+    nodes, threads = predict.Nodes(tree), parallel.n_threads_or_default(n_threads)
     ends = np.flatnonzero(tree.left < 0)
     for some in (ends[first : first + _LEAVES_AT_A_TIME] for first in range(0, len(ends), _LEAVES_AT_A_TIME)):
         says = np.zeros((tree.n_nodes, len(some)))
@@ -143,7 +138,7 @@ def _add_fractions(
             here = slice(first, first + _ROWS_AT_A_TIME)
             rows = x[here]
             shares, of_class = np.empty((len(rows), len(some))), np.zeros((len(rows), by_leaf.shape[1]))
-            walk.fractional_values(nodes, rows, says, shares, threads, None)
+            fractional.fractional_values(nodes, rows, says, shares, threads, None)
             of_class[np.arange(len(rows)), codes[here]] = weight[here]
             by_leaf[some] += shares.T @ of_class
 
@@ -165,7 +160,8 @@ def _number_errors(tree: Tree, targets: np.ndarray, leaves: np.ndarray, weight: 
     parent[tree.left[inner]] = parent[tree.right[inner]] = inner
     values = np.ascontiguousarray(tree.value.reshape(tree.n_nodes, -1))
     losses, counts = np.zeros(tree.n_nodes), weight > 0
-    core.node_losses(LOSSES[tree.criterion], leaves[counts], parent, values, targets[counts], weight[counts], losses)
+    number = CRITERIA[tree.criterion].number
+    core.node_losses(number, leaves[counts], parent, values, targets[counts], weight[counts], losses)
     if tree.criterion != "poisson" and not np.isfinite(losses).all():  # poisson's is infinite where 0 is predicted
         raise ValueError("y_val is too far from what the tree predicts: the sum of the losses overflows float64")
     return losses

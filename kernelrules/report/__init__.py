@@ -1,10 +1,13 @@
-"""The report: a table read, four learners cross-validated on the same folds, one page of HTML.
+"""The command line, and the report: four learners cross-validated on a table, as one page of HTML.
 
-reading.py   a CSV file as columns, types guessed          problem.py   the problem that it poses
-coding.py    columns as what learners read                 models.py    the four learners
-study.py     their held-out predictions and scores         waiting.py   what a person who waits sees
-page.py      the page; sections.py: what it says of each learner; html.py, style.py
-charts.py    its charts; tree_picture.py; svg.py
+In the order of the data's way:
+
+reading.py    a CSV file as columns with guessed types          problem.py       target, features and rows
+encoding.py   columns as the numbers that models read           models.py        the four learners
+study.py      held-out predictions and their scores             progress_display.py   progress in a terminal
+page.py       the page; sections.py: one section per learner    html.py, style.py     its markup
+charts.py     the charts; tree_picture.py: the tree             svg.py           drawing
+cli.py        the command `kernelrules`                         installation.py  versions and self-check
 """
 
 from kernelrules.report.page import render

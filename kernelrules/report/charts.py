@@ -1,4 +1,4 @@
-"""The report's charts: scores of the learners, error against the size of a tree, against λ, and bars."""
+"""Charts of the report: scores, error against tree size, error against λ, and bar charts."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _GREY, _INK, _LIGHT = "#8593a3", "#1d2733", "#e3e8ee"
 
 
 def scores(study: Study) -> str:
-    """A row a learner: the score with its standard error, and small circles for the folds.
+    """Return a chart with one row per learner: the score with its standard error, and small circles for the folds.
 
-    The baseline is drawn where it is near the others; else an arrow says where it is.
+    A baseline far from the other scores is drawn as an arrow with its value.
     """
     is_share = study.problem.classes is not None
     what = "accuracy" if is_share else "root mean squared error"
@@ -35,8 +35,8 @@ def scores(study: Study) -> str:
         low, high = min(low, ends["baseline"][0]), max(high, ends["baseline"][1])
     pad = 0.06 * (high - low or 1.0)
     bottom = 14 + 36 * len(ends)
-    said = "; ".join(f"{o.title} {o.score.value:.4g}" for o in study.outcomes.values())
-    drawing = Drawing(_WIDTH, bottom + 50, f"Held-out {what} of every learner", said)
+    text = "; ".join(f"{o.title} {o.score.value:.4g}" for o in study.outcomes.values())
+    drawing = Drawing(_WIDTH, bottom + 50, f"Held-out {what} of every learner", text)
     x = Axis(max(low - pad, 0.0), min(high + pad, 1.0) if is_share else high + pad, 190, _WIDTH - 40)
     for tick in x.ticks(5):
         drawing.line(x(tick), 8, x(tick), bottom, stroke=_LIGHT)
@@ -68,12 +68,12 @@ def _percent(share: float) -> str:
 
 
 def _compact(number: float) -> str:
-    """A number in few letters: 0.25, 1200, 3.4e6."""
+    """Format a number shortly: 0.25, 1200, 3.4e6."""
     return f"{number:.4g}".replace("e+0", "e").replace("e-0", "e-").replace("e+", "e")
 
 
 def _left(y: Axis, percent: bool) -> float:
-    """Where a chart begins so that the numbers beside it have room, also in the larger letters of a phone."""
+    """Return the left edge of a chart that leaves space for the tick labels, also in the larger font of a phone."""
     longest = max(len(_percent(tick) if percent else _compact(tick)) for tick in y.ticks(5))
     return 18 + text_width("0" * longest, 18)
 
@@ -92,7 +92,7 @@ def _frame(drawing: Drawing, x: Axis, y: Axis, x_label: str, y_label: str, *, pe
 
 
 def pruning_curve(found: PruneCV) -> str:
-    """Cross-validated error of the nested trees, with a band of one standard error, and the line that chose."""
+    """Return a chart of the cross-validated error of nested trees, with standard errors and the selected size."""
     percent = found.measure == "zero_one"
     best = int(found.error.argmin())
     line = float(found.error[best] + found.se[best])
@@ -115,14 +115,14 @@ def pruning_curve(found: PruneCV) -> str:
     drawing.line(at, y.start, at, y.end, stroke=PALETTE[1], stroke_width=1.5)
     drawing.add("circle", tip=repr(found), cx=at, cy=height, r=6.5, fill=PALETTE[1], stroke="#fff", stroke_width=2)
     right = at < (x.start + x.end) / 2
-    said = f"chosen: {chosen} leaves" if chosen > 1 else "chosen: 1 leaf"
+    text = f"chosen: {chosen} leaves" if chosen > 1 else "chosen: 1 leaf"
     anchor = "start" if right else "end"
-    drawing.text(at + (10 if right else -10), y.end + 10, said, anchor=anchor, class_="strong")
+    drawing.text(at + (10 if right else -10), y.end + 10, text, anchor=anchor, class_="strong")
     return str(drawing)
 
 
 def ridge_curve(path: RidgePath) -> str:
-    """Leave-one-out error against λ."""
+    """Return a chart of the leave-one-out error against λ."""
     drawing = Drawing(
         _WIDTH, 270, "Leave-one-out error against λ",
         f"Smallest at λ = {path.lams[path.best]:.2g}: {path.loo_errors[path.best]:.4g}",
@@ -140,12 +140,12 @@ def ridge_curve(path: RidgePath) -> str:
 
 
 def bars(names: Sequence[str], values: Sequence[float], title: str) -> str:
-    """A bar for each name, to the right for positive values and to the left for negative ones."""
+    """Return a bar chart; bars of negative values point to the left."""
     numbers = np.asarray(values, dtype=np.float64)
     both = bool((numbers < 0).any())
     height = 14 + 26 * len(numbers)
-    said = "; ".join(f"{name} {value:.3g}" for name, value in zip(names, numbers, strict=True))
-    drawing = Drawing(_WIDTH, height, title, said)
+    text = "; ".join(f"{name} {value:.3g}" for name, value in zip(names, numbers, strict=True))
+    drawing = Drawing(_WIDTH, height, title, text)
     left = 216.0
     below, above = max(-float(numbers.min(initial=0.0)), 0.0), max(float(numbers.max(initial=0.0)), 0.0)
     scale = (_WIDTH - 96 - left) / (below + above or 1.0)

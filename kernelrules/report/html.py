@@ -1,4 +1,4 @@
-"""Just enough HTML: text is escaped unless it is `Markup`, and tables scroll inside their own box."""
+"""Helpers for HTML: text is escaped unless it is `Markup`, and wide tables scroll."""
 
 from __future__ import annotations
 
@@ -8,47 +8,47 @@ from typing import Any
 
 __all__ = ["Markup", "details", "figure", "paragraph", "section", "table"]
 
-_SHORT = 18  # letters of a name that is kept in one line
+_UNBROKEN_CHARACTERS = 18  # of a name that is kept on one line
 
 
 class Markup(str):
-    """A string that is HTML already."""
+    """A string that is HTML."""
 
     __slots__ = ()
 
 
 def text(content: Any) -> str:
-    """Escaped, unless it is markup."""
+    """Return text escaped, and markup as it is."""
     return content if isinstance(content, Markup) else escape(str(content))
 
 
 def paragraph(*contents: Any, class_: str = "") -> Markup:
-    """A paragraph of pieces of text and markup."""
+    """Return a paragraph of text and markup."""
     name = f' class="{class_}"' if class_ else ""
     return Markup(f"<p{name}>{''.join(text(each) for each in contents)}</p>")
 
 
 def section(name: str, heading: str, *contents: Any) -> Markup:
-    """A part of the page, to be linked to by its name."""
+    """Return a section of the page with an anchor."""
     inside = "".join(text(each) for each in contents)
     title = f'<h2 id="{name}-h">{escape(heading)}</h2>'
     return Markup(f'<section id="{name}" aria-labelledby="{name}-h">{title}{inside}</section>')
 
 
 def figure(drawing: str, caption: Any) -> Markup:
-    """A drawing with words below it."""
+    """Return a drawing with a caption."""
     return Markup(f'<figure><div class="scroll">{drawing}</div><figcaption>{text(caption)}</figcaption></figure>')
 
 
 def details(summary: str, *contents: Any) -> Markup:
-    """What is shown on demand."""
+    """Return a collapsed part of the page."""
     return Markup(f"<details><summary>{escape(summary)}</summary>{''.join(text(each) for each in contents)}</details>")
 
 
 def table(
     caption: str, head: Sequence[Any], rows: Iterable[Sequence[Any]], *, marked: int | None = None, left: int = 1
 ) -> Markup:
-    """A table whose first columns are text and the others numbers.
+    """Return a table whose first columns are text and the others numbers.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def table(
     lines = []
     for place, row in enumerate(rows):
         first, *others = row
-        short = ' class="k"' if len(str(first)) <= _SHORT else ""
+        short = ' class="k"' if len(str(first)) <= _UNBROKEN_CHARACTERS else ""
         cells = f'<th scope="row"{short}>{text(first)}</th>'
         cells += "".join(f"<td{_side(i + 1, left)}>{text(cell)}</td>" for i, cell in enumerate(others))
         mark = ' class="best"' if place == marked else ""

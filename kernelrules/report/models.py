@@ -1,10 +1,10 @@
-"""The four learners of the report, each from rows of a problem to a `TableModel`, with every choice made by those rows.
+"""The four learners of the report. Each fits a `TableModel` to rows of a problem and chooses its parameters on them.
 
-tree    grown and pruned by cost and complexity, size by ten-fold cross-validation, one standard error
-rules   RIPPER; of numbers, the rules of such a tree, simplified on a third of the rows
-svm     RBF kernel, C and gamma by five-fold cross-validation; of numbers by three folds, C and the width of the tube
-        in standard deviations of the target
-ridge   linear, λ by leave-one-out error; of classes one against the rest, ±1
+tree    cost-complexity pruning; size by ten-fold cross-validation and the one-standard-error rule
+rules   classification: RIPPER; regression: rules of such a tree, simplified on a third of the rows
+svm     RBF kernel; C and gamma by cross-validation, with five folds for classification and three for regression, where
+        C and epsilon are in units of the standard deviation of the target
+ridge   linear; λ by the leave-one-out error; classification: one-vs-rest on ±1
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ import numpy as np
 
 from kernelrules import kernels, prune, ridge, rules, selection, svm
 from kernelrules import tree as trees
-from kernelrules.report.coding import Coding, design, learn_coding
+from kernelrules.report.encoding import Encoding, design, fit_encoding
 from kernelrules.report.problem import Problem
 from kernelrules.results import RuleList, TableModel, Tree
 
 __all__ = ["LEARNERS", "SVM_ROWS", "TUNING_ROWS", "Fitted", "Learner", "Settings", "named", "predict"]
 
-SVM_ROWS, TUNING_ROWS = 10_000, 5_000  # most rows that an SVM is fitted to, and that its parameters are chosen by
+SVM_ROWS, TUNING_ROWS = 10_000, 5_000  # largest numbers of rows for the fit and for the tuning of an SVM
 _COSTS = (1.0, 10.0, 100.0)
 _WIDTHS = (1 / 16, 1 / 4, 1.0, 4.0)  # gammas, in units of 1 / (columns · variance)
 _REGRESSION_WIDTHS = (1 / 4, 1.0, 4.0)
 _TUBE = 0.1  # epsilon of a regression, in standard deviations of the target
 _LAMS = np.logspace(-6, 2, 17)
-_MANY_CLASSES = 10  # from here on one SVM a class instead of one a pair
+_OVR_MIN_CLASSES = 10  # one-vs-rest SVMs from this number of classes on, one-vs-one below
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What all fits have in common."""
+    """Settings of all fits."""
 
     seed: int
     n_threads: int | None = None
@@ -42,13 +42,13 @@ class Settings:
 
     @property
     def running(self) -> dict[str, Any]:
-        """The keywords of everything that runs long."""
+        """Keyword arguments of long computations."""
         return {"n_threads": self.n_threads, "callback": self.callback}
 
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """A model, what its parameters were chosen from (PruneCV, TuneResult, RidgePath, or None), and its rows."""
+    """A model, the selection of its parameters (PruneCV, TuneResult, RidgePath or None), and its training rows."""
 
     model: TableModel
     choice: Any
@@ -57,14 +57,14 @@ class Fitted:
 
 @dataclass(frozen=True)
 class Learner:
-    """A learner by its name, for tables and for headings."""
+    """A learner with its title for tables and headings."""
 
     title: str
     fit: Callable[[Problem, np.ndarray, Settings], Fitted]
 
 
 def fit_tree(problem: Problem, rows: np.ndarray, settings: Settings) -> Fitted:
-    """A pruned tree."""
+    """Fit a pruned tree."""
     found = _pruned(problem, rows, settings)
     return Fitted(_table_model("tree", problem, rows, found.tree), found, rows)
 
@@ -82,7 +82,7 @@ def _pruned(problem: Problem, rows: np.ndarray, settings: Settings) -> Any:
 
 
 def fit_rules(problem: Problem, rows: np.ndarray, settings: Settings) -> Fitted:
-    """A list of rules."""
+    """Fit a rule list."""
     if problem.classes is not None:
         found = rules.induce(
             problem.X[rows],
@@ -103,17 +103,17 @@ def fit_rules(problem: Problem, rows: np.ndarray, settings: Settings) -> Fitted:
 
 
 def fit_svm(problem: Problem, rows: np.ndarray, settings: Settings) -> Fitted:
-    """A support vector machine."""
+    """Fit a support vector machine."""
     rng = np.random.default_rng(settings.seed)
     chosen = _thinned(problem, rows, SVM_ROWS, rng)
-    coding = learn_coding(problem.X[chosen], problem.used)
-    Z, y = design(problem.X[chosen], coding), problem.y[chosen]
+    encoding = fit_encoding(problem.X[chosen], problem.used)
+    Z, y = design(problem.X[chosen], encoding), problem.y[chosen]
     few = np.searchsorted(chosen, _thinned(problem, chosen, TUNING_ROWS, rng))
     unit = 1.0 / (Z.shape[1] * (float(Z.var()) or 1.0))
     if problem.classes is None:
         found, choice = _tuned_regression(Z, y, few, unit, settings)
     else:
-        multiclass = "ovo" if len(problem.classes) < _MANY_CLASSES else "ovr"
+        multiclass = "ovo" if len(problem.classes) < _OVR_MIN_CLASSES else "ovr"
         choice = svm.tune(
             Z[few], y[few], Cs=_COSTS, gammas=[unit * width for width in _WIDTHS], folds=5, rng=settings.seed,
             multiclass=multiclass, **settings.running,
@@ -123,11 +123,11 @@ def fit_svm(problem: Problem, rows: np.ndarray, settings: Settings) -> Fitted:
             found = svm.svc(
                 Z, y, C=choice.best["C"], kernel=choice.model.kernel, multiclass=multiclass, **settings.running
             )
-    return Fitted(_table_model("svm", problem, chosen, found, coding), choice, chosen)
+    return Fitted(_table_model("svm", problem, chosen, found, encoding), choice, chosen)
 
 
 def _thinned(problem: Problem, rows: np.ndarray, most: int, rng: np.random.Generator) -> np.ndarray:
-    """At most so many of the rows, ascending, each class with its share but at least three."""
+    """Return at most `most` random rows in ascending order, stratified by class with at least three per class."""
     if len(rows) <= most:
         return rows
     if problem.classes is None:
@@ -142,7 +142,7 @@ def _thinned(problem: Problem, rows: np.ndarray, most: int, rng: np.random.Gener
 
 @dataclass(frozen=True, eq=False)
 class RegressionGrid:
-    """A grid of an SVM of numbers, judged by the root of the mean squared error of held-out rows."""
+    """Root mean squared errors of an SVM for regression over a grid of C and gamma."""
 
     Cs: np.ndarray
     gammas: np.ndarray
@@ -153,8 +153,8 @@ class RegressionGrid:
 def _tuned_regression(
     Z: np.ndarray, y: np.ndarray, few: np.ndarray, unit: float, settings: Settings
 ) -> tuple[Any, RegressionGrid]:
-    """C, epsilon and the tolerance scale with the target's deviation."""
-    size = float(y.std()) if np.ptp(y) > 0 else 1.0  # rows that are all the same have no deviation
+    """Tune an SVM for regression; C, epsilon and the tolerance are in units of the target's standard deviation."""
+    size = float(y.std()) if np.ptp(y) > 0 else 1.0  # equal targets have no deviation
     folds = selection.fold_numbers(3, len(few), rng=settings.seed)
     gammas, costs = np.array(_REGRESSION_WIDTHS) * unit, np.array(_COSTS) * size
     squares = np.zeros((len(gammas), len(costs)))
@@ -169,8 +169,8 @@ def _tuned_regression(
         train, held = few[folds != fold], few[folds == fold]
         for g, gamma in enumerate(gammas.tolist()):
             for c, cost in enumerate(costs.tolist()):
-                told = svm.predict(fit(train, gamma, cost), Z[held], n_threads=settings.n_threads)
-                squares[g, c] += float(((told - y[held]) ** 2).sum())
+                predicted = svm.predict(fit(train, gamma, cost), Z[held], n_threads=settings.n_threads)
+                squares[g, c] += float(((predicted - y[held]) ** 2).sum())
     mean = np.sqrt(squares / len(few))
     g, c = np.unravel_index(mean.argmin(), mean.shape)
     best = {"C": float(costs[c]), "gamma": float(gammas[g])}
@@ -179,9 +179,9 @@ def _tuned_regression(
 
 
 def fit_ridge(problem: Problem, rows: np.ndarray, settings: Settings) -> Fitted:
-    """A linear ridge model."""
-    coding = learn_coding(problem.X[rows], problem.used)
-    Z, y = design(problem.X[rows], coding), problem.y[rows]
+    """Fit a linear ridge model."""
+    encoding = fit_encoding(problem.X[rows], problem.used)
+    Z, y = design(problem.X[rows], encoding), problem.y[rows]
     present = np.unique(y)
     if problem.classes is None:
         targets = y
@@ -191,11 +191,11 @@ def fit_ridge(problem: Problem, rows: np.ndarray, settings: Settings) -> Fitted:
         targets = np.where(y[:, None] == present, 1.0, -1.0)
     path = ridge.path(Z, targets, _LAMS, kernels.Linear(), intercept=True, **settings.running)
     found = _without_rows(ridge.at(path, n_threads=settings.n_threads))
-    return Fitted(_table_model("ridge", problem, rows, found, coding, present), path, rows)
+    return Fitted(_table_model("ridge", problem, rows, found, encoding, present), path, rows)
 
 
 def _without_rows(found: Any) -> Any:
-    """Where there are weights of the columns, predictions do not need the training rows: one row of zeros is left."""
+    """Replace the training rows by one row of zeros if there are weights, with which predictions do not need them."""
     if found.weights is None:
         return found
     empty = {name: np.zeros_like(getattr(found, name)[:1]) for name in ("X", "y", "alpha", "fitted")}
@@ -203,10 +203,10 @@ def _without_rows(found: Any) -> Any:
 
 
 def _table_model(
-    learner: str, problem: Problem, rows: np.ndarray, model: Any, coding: Coding | None = None, present: Any = None
+    learner: str, problem: Problem, rows: np.ndarray, model: Any, encoding: Encoding | None = None, present: Any = None
 ) -> TableModel:
-    if coding is None:
-        coding = learn_coding(problem.X[rows], problem.used)
+    if encoding is None:
+        encoding = fit_encoding(problem.X[rows], problem.used)
     classes = None if problem.classes is None else np.unique(problem.y[rows]) if present is None else present
     return TableModel(
         learner=learner,
@@ -215,10 +215,10 @@ def _table_model(
         columns=problem.names,
         kinds=tuple(column.kind for column in problem.used),
         levels=tuple(column.levels for column in problem.used),
-        centre=coding.centre,
-        scale=coding.scale,
-        dummies=coding.dummies,
-        missing_seen=coding.missing_seen,
+        centre=encoding.centre,
+        scale=encoding.scale,
+        dummies=encoding.dummies,
+        missing_seen=encoding.missing_seen,
         model=model,
         n_train=len(rows),
         commas=tuple(column.commas for column in problem.used),
@@ -226,7 +226,7 @@ def _table_model(
 
 
 def predict(model: TableModel, X: np.ndarray, n_threads: int | None = None) -> np.ndarray:
-    """Classes or numbers for rows that are coded as the model's columns: numbers, codes of its levels, NaN."""
+    """Return predicted classes or numbers of encoded rows: numbers, codes of levels, NaN."""
     if model.learner == "tree":
         return trees.predict(model.model, X, n_threads=n_threads)
     if model.learner == "rules":
@@ -241,7 +241,7 @@ def predict(model: TableModel, X: np.ndarray, n_threads: int | None = None) -> n
 
 
 def named(model: TableModel) -> Tree | RuleList:
-    """The tree or the rules with the words for categories in place of their codes: to be read, not to predict with."""
+    """Return the tree or rules with the names of categories in place of codes, for display only."""
     found = model.model
     codes = found.categories if isinstance(found, Tree) else found.levels
     words = tuple(

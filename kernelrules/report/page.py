@@ -1,4 +1,4 @@
-"""One self-contained page of a study: no scripts, no fonts, no pictures from elsewhere, all text escaped."""
+"""The report page of a study: self-contained HTML without scripts, fonts or external images; all text is escaped."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import numpy as np
 import scipy
 
 from kernelrules import __version__
-from kernelrules.core import machine
+from kernelrules.core.simd import cpu
 from kernelrules.report import charts
-from kernelrules.report.coding import MOST_DUMMIES, mean_and_deviation
+from kernelrules.report.encoding import MAX_DUMMIES, mean_and_deviation
 from kernelrules.report.html import Markup, details, figure, paragraph, section, table
 from kernelrules.report.models import SVM_ROWS, TUNING_ROWS
 from kernelrules.report.reading import Column
@@ -27,23 +27,23 @@ from kernelrules.results.show import counted, short
 
 __all__ = ["render"]
 
-_MOST_CLASSES = 12  # of a table of confusions
-_MOST_COLUMNS = 25  # of a table that is open from the start
+_MAX_CONFUSION_CLASSES = 12  # no confusion matrix for more classes
+_MAX_OPEN_COLUMNS = 25  # longer tables of columns start collapsed
 _HEADINGS = {"scores": "Scores", "tree": "Tree", "rules": "Rules", "svm": "SVM", "ridge": "Ridge", "columns": "Columns",
-             "how": "How it was done"}  # fmt: skip
+             "how": "Methods"}  # fmt: skip
 
 
 def render(study: Study, *, command: str | None = None, now: datetime | None = None) -> str:
-    """The page, as text.
+    """Return the report page as HTML.
 
     Parameters
     ----------
     study : Study
-        What `run_study` returned.
+        The result of `run_study`.
     command : str, optional
-        The command that made it, shown for repeating it.
+        The command line that made the report, shown on the page.
     now : datetime, optional
-        When it was made; by default the present.
+        The date on the page. Default: the current time.
 
     Returns
     -------
@@ -74,7 +74,7 @@ def render(study: Study, *, command: str | None = None, now: datetime | None = N
 
 def _subtitle(study: Study) -> str:
     n = len(study.problem.y)
-    task = "numbers" if study.problem.classes is None else f"{len(study.problem.classes)} classes"
+    task = "numeric target" if study.problem.classes is None else f"{len(study.problem.classes)} classes"
     return (
         f"{study.problem.source}: {n} rows, {task}. A pruned tree, a rule list, a support vector machine and a ridge "
         f"model, compared on the same {study.n_folds} folds."
@@ -89,10 +89,10 @@ def _cards(study: Study) -> Markup:
     value = f"{100 * score.value:.1f} %" if problem.classes is not None else f"{score.value:.4g}"
     what = "accuracy" if problem.classes is not None else "RMSE"
     cards = [
-        (value, f"{what} of the best, the {best.title}"),
+        (value, f"{what} of the best model, the {best.title}"),
         (f"{len(problem.y):,}".replace(",", " "), "rows"),
         (f"{len(problem.used)}", f"columns used, of {len(problem.columns)}"),
-        (f"{100 * n_missing / n_cells:.2g} %" if n_missing else "none", "of the cells missing"),
+        (f"{100 * n_missing / n_cells:.2g} %" if n_missing else "none", "of the cells are missing"),
     ]
     inside = "".join(f"<li><b>{escape(big)}</b><span>{escape(small)}</span></li>" for big, small in cards)
     return Markup(f'<ul class="cards" aria-label="At a glance">{inside}</ul>')
@@ -103,8 +103,8 @@ def _cards(study: Study) -> Markup:
 
 def _scores(study: Study) -> Markup:
     is_classes = study.problem.classes is not None
-    head = ["", *(["accuracy", "balanced accuracy", "behind the best", "time"] if is_classes
-                  else ["RMSE", "R²", "behind the best", "time"])]  # fmt: skip
+    head = ["", *(["accuracy", "balanced accuracy", "difference from the best", "time"] if is_classes
+                  else ["RMSE", "R²", "difference from the best", "time"])]  # fmt: skip
     rows, names = [], list(study.outcomes)
     for name in names:
         outcome, score = study.outcomes[name], study.outcomes[name].score
@@ -113,7 +113,7 @@ def _scores(study: Study) -> Markup:
         rows.append([outcome.title, *_values(score, is_classes), behind, time])
     return section(
         "scores",
-        "How well new rows are predicted",
+        "Accuracy on held-out rows" if is_classes else "Error on held-out rows",
         paragraph(_verdict(study), class_="lead"),
         table(
             f"Predictions of {len(study.problem.y)} held-out rows, ± one standard error over rows",
@@ -123,11 +123,11 @@ def _scores(study: Study) -> Markup:
         ),
         figure(
             charts.scores(study),
-            "Large dots: all held-out rows, with one standard error to each side. Small circles: the folds.",
+            "Large dots: all held-out rows, ± one standard error. Small circles: single folds.",
         ),
         paragraph(
-            "Every row was predicted by models that saw neither it nor the rest of its fold; sizes, C, γ, λ and the "
-            "coding of columns were chosen anew within the other folds.",
+            "Each row is predicted by models that were fitted without its fold. Tree size, C, γ, λ and the encoding of "
+            "columns are chosen within the other folds.",
             class_="note",
         ),
         _confusions(study),
@@ -148,79 +148,79 @@ def _behind(score: Score, is_classes: bool) -> str:
 
 
 def _plus_minus(value: float, se: float) -> str:
-    """Both with as many decimals as two digits of the standard error have."""
+    """Format both with as many decimals as show two digits of the standard error."""
     decimals = min(max(1 - math.floor(math.log10(se)), 0), 12) if 0 < se < math.inf else 4
     return f"{value:.{decimals}f} ± {se:.{decimals}f}"
 
 
 def _verdict(study: Study) -> str:
-    """The result in two sentences."""
+    """Return the result in two sentences."""
     best, base = study.outcomes[study.best], study.outcomes["baseline"]
     is_classes = study.problem.classes is not None
     if study.best == "baseline":
-        return "No learner does better than the " + ("commonest class" if is_classes else "mean") + "."
+        return "No model is better than the " + ("most frequent class" if is_classes else "mean") + "."
     value = (
-        f"{100 * best.score.value:.1f} % of new rows right"
+        f"{100 * best.score.value:.1f} % of held-out rows predicted correctly"
         if is_classes
         else f"a root mean squared error of {best.score.value:.4g}"
     )
     always = f"{100 * base.score.value:.1f} %" if is_classes else f"{base.score.value:.4g}"
-    said = f"The {best.title} does best, with {value}; the {base.title} alone has {always}."
+    text = f"The {best.title} is best, with {value}; the baseline, the {base.title}, has {always}."
     ties = [
         outcome.title for name, outcome in study.outcomes.items()
         if name not in (study.best, "baseline") and outcome.score.behind <= 2 * outcome.score.behind_se
     ]  # fmt: skip
     if base.score.behind <= 2 * base.score.behind_se:
-        said += " That is not clearly better, by two standard errors."
+        text += " The difference from the baseline is below two standard errors."
     if ties:
-        said += f" Not clearly worse, by two standard errors: the {' and the '.join(ties)}."
-    return said
+        text += f" Within two standard errors of the best: the {' and the '.join(ties)}."
+    return text
 
 
 def _confusions(study: Study) -> Markup:
-    """What the best learner took for what."""
+    """Return the confusion matrix of the best model."""
     classes = study.problem.classes
-    if classes is None or len(classes) > _MOST_CLASSES:
+    if classes is None or len(classes) > _MAX_CONFUSION_CLASSES:
         return Markup("")
-    told = study.outcomes[study.best].predictions
+    predictions = study.outcomes[study.best].predictions
     rows = []
     for label in classes:
-        mine = told[study.problem.y == label]
+        mine = predictions[study.problem.y == label]
         rows.append(
             [label, *(int((mine == other).sum()) for other in classes), f"{100 * (mine == label).mean():.1f} %"]
         )
     title = study.outcomes[study.best].title
     return details(
-        f"What the {title} takes for what",
-        table("Held-out rows: the true class by line, the predicted one by column", ["", *classes, "found"], rows),
+        f"Confusion matrix of the {title}",
+        table("Held-out rows: true classes in rows, predicted classes in columns", ["", *classes, "recall"], rows),
     )
 
 
-# ---- columns and how ----------------------------------------------------------------------------------------------
+# ---- columns and methods ------------------------------------------------------------------------------------------
 
 
 def _columns(study: Study) -> Markup:
     columns = study.problem.columns
     n_out = sum(not column.used for column in columns)
-    lead = "Types are guessed from the cells."
+    lead = "Types are inferred from the cells."
     if n_out:
-        lead += f" {n_out} of {len(columns)} {'is' if n_out == 1 else 'are'} left out; the table says why."
+        lead += f" {n_out} of {len(columns)} {'is' if n_out == 1 else 'are'} not used; the table gives the reason."
     treatment = [
-        "Missing values: in the tree every split learns a side for them; a rule may ask whether a value is missing; "
-        "the SVM and the ridge model get 0, the mean of the standardised column, and a 0/1 column that marks them.",
-        "Categories: the tree splits any subset of levels from the rest, rules ask for single levels; the SVM and the "
-        f"ridge model get a 0/1 column for each level, of at most the {MOST_DUMMIES} commonest.",
-        "Numbers: as they are for the tree and the rules; for the SVM and the ridge model less the mean, over the "
-        "standard deviation, of the training rows.",
+        "Missing values: each split of the tree learns a side for them, and rules may test whether a value is missing. "
+        "For the SVM and the ridge model they become 0, the mean of the standardised column, with a 0/1 indicator.",
+        "Categories: the tree splits on subsets of levels, and rules test single levels. For the SVM and the ridge "
+        f"model they are one-hot encoded, with a 0/1 column for each of the {MAX_DUMMIES} most frequent levels.",
+        "Numbers: unchanged for the tree and the rules; standardised by the mean and standard deviation of the "
+        "training rows for the SVM and the ridge model.",
     ]
     head = ["column", "type", "values", "remarks", "missing"]
-    parts = [table(f"{counted(len(columns), 'column')}, and the target apart", head, map(_column_row, columns), left=4)]
-    if len(columns) > _MOST_COLUMNS:
+    parts = [table(f"{counted(len(columns), 'column')}, without the target", head, map(_column_row, columns), left=4)]
+    if len(columns) > _MAX_OPEN_COLUMNS:
         parts[0] = details(f"All {len(columns)} columns", parts[0])
-        special = [column for column in columns if column.note or column.n_missing][:_MOST_COLUMNS]
+        special = [column for column in columns if column.note or column.n_missing][:_MAX_OPEN_COLUMNS]
         if special:
-            parts.insert(0, table("Columns with something to say about", head, map(_column_row, special), left=4))
-    return section("columns", "The columns", paragraph(lead), *parts, _list(treatment))
+            parts.insert(0, table("Columns with remarks or missing values", head, map(_column_row, special), left=4))
+    return section("columns", "Columns", paragraph(lead), *parts, _list(treatment))
 
 
 def _column_row(column: Column) -> list[Any]:
@@ -246,7 +246,7 @@ def _list(items: Iterable[str]) -> Markup:
 
 
 def _n_copies(X: np.ndarray) -> int:
-    """Rows that are like another one before them; missing values are alike."""
+    """Return the number of rows that equal an earlier one; missing values are equal."""
     rows = np.ascontiguousarray(X + 0.0)  # -0.0 is 0.0
     rows[np.isnan(rows)] = np.nan
     return len(rows) - len(np.unique(rows.view(np.dtype((np.void, rows.itemsize * rows.shape[1])))))
@@ -255,29 +255,27 @@ def _n_copies(X: np.ndarray) -> int:
 def _how(study: Study, command: str | None) -> Markup:
     problem = study.problem
     steps = [
-        f"{study.n_folds} folds" + (", each with its share of every class" if problem.classes is not None else "")
-        + f"; seed {study.seed}. The same data, seed and version give the same figures.",
+        f"{study.n_folds} folds" + (", stratified by class" if problem.classes is not None else "")
+        + f"; seed {study.seed}. The same data, seed and version give the same numbers.",
         *(note[:1].upper() + note[1:] + "." for note in (*problem.reading, *problem.notes)),
     ]  # fmt: skip
     if len(problem.y) > TUNING_ROWS:
         steps.append(
-            f"The SVM is fitted to at most {SVM_ROWS} rows and tuned on at most {TUNING_ROWS}, drawn at random; the "
-            "other learners use all rows."
+            f"The SVM is fitted to at most {SVM_ROWS} random rows and tuned on at most {TUNING_ROWS}; the other models "
+            "use all rows."
         )
     n_copies = _n_copies(problem.X)
     if n_copies:
         steps.append(
-            f"{n_copies} of {len(problem.y)} rows have the same values as an earlier one: where copies fall into "
-            "different folds, errors look smaller than they are."
+            f"{n_copies} of {len(problem.y)} rows duplicate the values of an earlier row. Duplicates in different "
+            "folds make errors look smaller than they are."
         )
-    steps += [f"Warning of the {remark}" for remark in study.remarks]
+    steps += [f"Warning from the {remark}" for remark in study.remarks]
     versions = [
         ["kernelrules", __version__], ["Python", platform.python_version()], ["NumPy", np.__version__],
-        ["SciPy", scipy.__version__], ["threads", study.n_threads], ["SIMD", machine.simd()],
+        ["SciPy", scipy.__version__], ["threads", study.n_threads], ["SIMD", cpu.simd()],
         ["machine", f"{platform.system()} {platform.machine()}"], ["seed", study.seed],
         ["time taken", f"{study.seconds:.1f} s"],
     ]  # fmt: skip
     shown = Markup(f"<pre>{escape(command)}</pre>") if command else Markup("")
-    return section(
-        "how", "How it was done", _list(steps), shown, table("Versions and time", ["", "value"], versions, left=2)
-    )
+    return section("how", "Methods", _list(steps), shown, table("Versions and time", ["", "value"], versions, left=2))

@@ -1,4 +1,4 @@
-"""The problem that a sheet poses: which column is predicted, as classes or numbers, from which columns and rows."""
+"""The learning problem of a sheet: the target, as classes or numbers, the features and the rows."""
 
 from __future__ import annotations
 
@@ -26,32 +26,32 @@ from kernelrules.results.show import counted
 
 __all__ = ["Problem", "pose", "spambase"]
 
-_FEW_CLASSES = 10  # whole numbers with at most so many different values are classes
-_FEWEST_ROWS = 10
-_ALL_WHOLE = 2.0**53  # up to here every whole number is a double
-_SMALLEST, _LARGEST = 1e-60, 1e60  # of numbers whose squares, and the squares of these, can be computed with
+_MAX_INTEGER_CLASSES = 10  # integers with at most this many different values are classes
+_MIN_ROWS = 10
+_EXACT_INTEGERS = 2.0**53  # up to here every integer is a float64
+_MIN_TARGET, _MAX_TARGET = 1e-60, 1e60  # so that fourth powers neither underflow nor overflow
 
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """What is to be learned.
+    """A learning problem.
 
     Attributes
     ----------
     source, target : str
-        Of the data, and of the column that is predicted.
+        Names of the data and of the target column.
     X : ndarray (n, p) of float64
-        Columns that are used; codes of categories, NaN where missing.
+        Features; categories as codes, missing values as NaN.
     y : ndarray (n,) of str or float64
         Classes or numbers.
     classes : ndarray of str, or None
         In ascending order; None for numbers.
     columns : tuple of Column
-        All columns but the target, those left out too.
+        All columns except the target, also unused ones.
     notes : tuple of str
-        What was done to the rows and the target.
+        Remarks on the rows and the target.
     reading : tuple of str
-        What was done to read the sheet.
+        Remarks on reading the sheet.
     """
 
     source: str
@@ -70,12 +70,12 @@ class Problem:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the columns of X."""
+        """Names of the columns of X."""
         return tuple(column.name for column in self.used)
 
     @property
     def categorical(self) -> list[int]:
-        """Places of the columns of X that are categories."""
+        """Indices of the categorical columns of X."""
         return [place for place, column in enumerate(self.used) if column.levels is not None]
 
 
@@ -88,7 +88,7 @@ def pose(
     drop: Iterable[str] = (),
     categorical: Iterable[str] = (),
 ) -> Problem:
-    """The problem of predicting one column of a sheet from the others.
+    """Return the problem of predicting one column of a sheet from the others.
 
     Parameters
     ----------
@@ -99,14 +99,14 @@ def pose(
     task : {"auto", "classification", "regression"}
         "auto": text is classes, and so are two different numbers, or up to ten that are whole and come back often.
     folds : int
-        How many there will be: there must be rows enough.
+        Number of folds, for which there must be enough rows.
     drop, categorical : iterable of str
-        Columns to leave out, and columns of numbers that are categories.
+        Columns to ignore, and numeric columns to treat as categories.
 
     Returns
     -------
     Problem
-        Columns read, rows chosen.
+        Features, target and remarks.
 
     Examples
     --------
@@ -139,7 +139,7 @@ def pose(
             reading += comma_note(name, cells, column.commas)
     if not any(column.used for column in columns):
         raise DataError(f"{sheet.source} has no column to predict “{target}” from{_why_not(columns)}")
-    n_least = max(_FEWEST_ROWS, 2 * folds)
+    n_least = max(_MIN_ROWS, 2 * folds)
     if len(y) < n_least:
         raise DataError(f"{sheet.source} has {len(y)} rows with “{target}”: at least {n_least} are needed")
     X = np.column_stack([column.values for column in columns if column.used])
@@ -147,7 +147,7 @@ def pose(
 
 
 def spambase() -> Problem:
-    """The bundled Spambase as a problem."""
+    """Return the bundled Spambase data as a problem."""
     X, y, names, _ = datasets.spambase()
     columns = tuple(Column(name, "number", X[:, place], None, True, "") for place, name in enumerate(names))
     notes = (
@@ -181,9 +181,9 @@ def _why_not(columns: list[Column]) -> str:
 
 
 class _Target:
-    """The column to predict, as it is written and as numbers.
+    """The target column as text and as numbers.
 
-    Two texts may be one number, 1 and 1.0; and two numbers of 17 digits one double: `exact` tells these apart.
+    Two texts can be one number (1 and 1.0), and two numbers of 17 digits one double; `exact` distinguishes the latter.
     """
 
     def __init__(self, name: str, cells: list[str], commas: str) -> None:
@@ -194,41 +194,41 @@ class _Target:
 
     @cached_property
     def exact(self) -> dict[str, Decimal]:
-        """What the cells that are numbers say, to the last digit."""
+        """Exact values of the numeric cells."""
         mark = "" if self.commas == "thousands" else "."
         return {cell: _exactly(cell.replace(",", mark), number) for cell, number in self.doubles.items()}
 
     @property
     def n_different(self) -> int:
-        """Different numbers."""
+        """Number of different numbers."""
         n_doubles = len(set(self.doubles.values()))
         return n_doubles if n_doubles == len(self.doubles) else len(set(self.exact.values()))
 
     def labels(self) -> list[str]:
-        """The cells, but numbers that are the same written in one way: 1 and 1.0 are one class."""
+        """Return the cells with equal numbers written alike: 1 and 1.0 are one class."""
         if self.stray or self.n_different == len(self.doubles):
             return self.cells
         same: dict[Decimal, str] = {}
         for cell in sorted(self.doubles, key=lambda cell: (len(cell), cell)):
             number = self.exact[cell]
             plain = number_text(self.doubles[cell], exact=True)
-            same.setdefault(number, plain if abs(number) < _ALL_WHOLE and Decimal(plain) == number else cell)
+            same.setdefault(number, plain if abs(number) < _EXACT_INTEGERS and Decimal(plain) == number else cell)
         return [same[self.exact[cell]] if cell in self.exact else "" for cell in self.cells]
 
 
 def _exactly(text: str, double: float) -> Decimal:
     try:
         return Decimal(text)
-    except InvalidOperation:  # an exponent of twenty digits: the number is none but 0 for all that can be known
+    except InvalidOperation:  # an exponent of twenty digits
         return Decimal(double)
 
 
 def _targets_of(
     read: _Target, task: str, categorical: bool, fewest: int
 ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray, list[str]]:
-    """What is predicted, the classes if it is classes, and the rows that have it."""
+    """Return the target, its classes or None, a mask of the rows that have a target, and remarks."""
     notes = []
-    # not where a few cells among numbers are text
+    # a few text cells among numbers do not make it text
     is_text = bool(read.stray) and guess(read.name, read.cells, commas=read.commas).kind == "category"
     if task == "auto":
         task, why = _task_of(read, is_text or categorical)
@@ -243,7 +243,7 @@ def _targets_of(
 
 
 def _numbers(read: _Target, text: str | None, notes: list[str]) -> tuple[np.ndarray, None, np.ndarray]:
-    """Numbers to predict, and the rows that have one; `text` is a cell that is none, where there are many such."""
+    """Return numeric targets and a mask of their rows; `text` is an example cell if many are not numbers."""
     name = read.name
     if text is not None:
         raise DataError(
@@ -256,7 +256,7 @@ def _numbers(read: _Target, text: str | None, notes: list[str]) -> tuple[np.ndar
         if read.n_different > 1:
             raise DataError(f"the numbers of the target “{name}” differ in digits after the 16th: subtract {y[0]:.0f}")
         raise DataError(f"the target “{name}” has the same value {y[0]:g} in every row: there is nothing to learn")
-    if len(y) and not _SMALLEST < np.abs(y).max() < _LARGEST:
+    if len(y) and not _MIN_TARGET < np.abs(y).max() < _MAX_TARGET:
         raise DataError(f"the target “{name}” goes up to {np.abs(y).max():g}: take other units")
     if not known.all():
         notes.append(f"{counted(int((~known).sum()), 'row')} without a number for a target left out")
@@ -271,7 +271,7 @@ def _task_of(read: _Target, text: bool) -> tuple[str, str]:
     if n_different == 2:
         return "classification", "the target has two different values"
     whole = bool((known == np.round(known)).all())
-    if whole and n_different <= _FEW_CLASSES and 5 * n_different <= len(known):
+    if whole and n_different <= _MAX_INTEGER_CLASSES and 5 * n_different <= len(known):
         return "classification", f"the target has {n_different} different whole numbers (else --task regression)"
     return "regression", f"the target is numbers, {n_different} different ones"
 

@@ -1,11 +1,11 @@
-"""A CSV file as columns of text, and each column as numbers or categories: types are guessed, and remarks made.
+"""Reading of CSV files into columns of text, and inference of numeric or categorical columns.
 
     bytes -> text (gzip, byte-order marks, encodings) -> rows (delimiter by trial) -> `Sheet` -> `guess` -> `Column`
 
-A column is numbers if its cells read as such, but for missing ones and at most one in twenty that is something else;
-otherwise it is categories, and it is left out where it can teach nothing: constant, all missing, text that hardly ever
-repeats, row numbers. Cells stay as they are in the file: what commas in numbers mean, thousands or decimals, is said
-beside them, so that another file can be read in the same way.
+A column is numeric if its cells are numbers, except missing ones and at most one in twenty others. Otherwise it is
+categorical. Columns without information are not used: constants, missing values only, text that hardly repeats, row
+numbers. Cells keep the text of the file. The meaning of commas in numbers, thousands or decimals, is stored separately,
+so that another file can be read in the same way.
 """
 
 from __future__ import annotations
@@ -60,13 +60,13 @@ _OTHER_FILES = {
 _MARKUP = {"<!doctype html": "HTML", "<html": "HTML", "<?xml": "XML"}  # in lower case
 # Byte-order marks; that of UTF-32 begins as one of UTF-16 does, so it comes first.
 _WIDE = {32: (b"\xff\xfe\0\0", b"\0\0\xfe\xff"), 16: (b"\xff\xfe", b"\xfe\xff")}
-_PROBED = 1 << 16  # characters by which the delimiter is found
-_STRAY = 0.05  # share of cells of a column of numbers that may be something else
-_FEW = 20  # different values that a column of numbers with strays has at least, and that text may always have
+_PROBED = 1 << 16  # characters from which the delimiter is inferred
+_MAX_STRAY_SHARE = 0.05  # of the cells of a numeric column that are not numbers
+_FEW_VALUES = 20  # least different values of a numeric column with strays; text with fewer is always categorical
 
 
 class DataError(ValueError):
-    """Data that cannot be worked with; the message is a sentence for the person who has the file."""
+    """Data that cannot be used; the message is written for the user of the command line."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,15 +76,15 @@ class Sheet:
     Attributes
     ----------
     source : str
-        What to call it.
+        Name for messages.
     names : tuple of str
-        Of the columns, all different.
+        Names of the columns, all different.
     cells : tuple of list of str
-        One list a column, without spaces around.
+        One list per column, stripped of spaces.
     notes : tuple of str
-        What was done to read it.
+        Remarks on reading the file.
     grouped : frozenset of str
-        The columns of numbers whose commas mark thousands.
+        Numeric columns whose commas separate thousands.
     """
 
     source: str
@@ -94,18 +94,18 @@ class Sheet:
     grouped: frozenset[str] = frozenset()
 
     def commas(self, name: str) -> str:
-        """What commas in the numbers of a column mean, as `as_numbers` is told."""
+        """Return the meaning of commas in a column, as an argument of `as_numbers`."""
         return "thousands" if name in self.grouped else ""
 
     @property
     def n_rows(self) -> int:
-        """Rows, the header not counted."""
+        """Number of rows without the header."""
         return len(self.cells[0])
 
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """A column as the learners get it.
+    """A column as the learners use it.
 
     Attributes
     ----------
@@ -135,12 +135,12 @@ class Column:
 
     @property
     def n_missing(self) -> int:
-        """Rows without a value."""
+        """Number of missing values."""
         return int(np.isnan(self.values).sum())
 
     @property
     def n_different(self) -> int:
-        """Different values."""
+        """Number of different values."""
         return len(self.levels) if self.levels is not None else len(np.unique(self.values[~np.isnan(self.values)]))
 
 
@@ -148,13 +148,13 @@ class Column:
 
 
 def read_sheet(path: str | Path, *, header: bool = True) -> Sheet:
-    """The cells of a CSV file.
+    """Read the cells of a CSV file.
 
     Parameters
     ----------
     path : path, or "-"
-        Of the file, packed by gzip or not; "-" is what is piped in. Cells are separated by comma, semicolon, tab or
-        bar, whichever makes the first lines equally wide.
+        The file, optionally compressed by gzip; "-" is standard input. Cells are separated by comma, semicolon, tab
+        or bar, whichever gives the first lines equally many cells.
     header : bool
         Whether the first line holds the names of the columns.
 
@@ -330,7 +330,7 @@ def _square(names: list[str], rows: list[tuple[int, list[str]]], source: str, *,
 
 
 def _names(given: list[str], notes: list[str]) -> tuple[str, ...]:
-    """Every column gets a name, and no two the same."""
+    """Return unique names of all columns."""
     names: list[str] = []
     taken = set(given)
     for place, name in enumerate(given):
@@ -405,7 +405,7 @@ def comma_note(name: str, cells: list[str], commas: str) -> list[str]:
 
 
 def _plain_numbers(cells: list[str]) -> np.ndarray | None:
-    """The same where every cell is a number, in a tenth of the time; else None."""
+    """Return the numbers if every cell is one, in a tenth of the time; else None."""
     if not set("".join(cells)) <= _LETTERS_OF_NUMBERS:
         return None
     try:
@@ -418,7 +418,7 @@ def _plain_numbers(cells: list[str]) -> np.ndarray | None:
 def as_categories(
     cells: list[str], levels: tuple[str, ...] | None = None, commas: str = ""
 ) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Codes of levels, NaN for missing cells; of given levels, -1 for a cell that is none of them."""
+    """Return codes of levels and the levels; NaN for missing cells, -1 for cells that are not among given levels."""
     different = {cell for cell in set(cells) if cell.lower() not in _MISSING}
     if levels is None:
         levels = tuple(sorted(different))
@@ -426,12 +426,12 @@ def as_categories(
         if not np.isnan(numbers).any():
             levels = tuple(levels[place] for place in np.argsort(numbers, kind="stable").tolist())
     code = {level: float(place) for place, level in enumerate(levels)}
-    told = {cell: code.get(cell, -1.0) if cell in different or cell in code else np.nan for cell in set(cells)}
-    return np.array([told[cell] for cell in cells], dtype=np.float64), levels
+    codes = {cell: code.get(cell, -1.0) if cell in different or cell in code else np.nan for cell in set(cells)}
+    return np.array([codes[cell] for cell in cells], dtype=np.float64), levels
 
 
 def guess(name: str, cells: list[str], *, categorical: bool = False, commas: str = "") -> Column:
-    """A column of the kind that its cells look like, and whether it is of use.
+    """Return a column with the type inferred from its cells, and whether it is used.
 
     Parameters
     ----------
@@ -464,7 +464,7 @@ def guess(name: str, cells: list[str], *, categorical: bool = False, commas: str
     n_different = len(np.unique(values[known]))
     n_known = int(known.sum())
     finite_only = all(cell.lower() in _INFINITE for cell in stray)
-    few_strays = stray.total() <= _STRAY * (n_known + stray.total()) and n_different >= _FEW
+    few_strays = stray.total() <= _MAX_STRAY_SHARE * (n_known + stray.total()) and n_different >= _FEW_VALUES
     if not categorical and n_known and (finite_only or few_strays):
         column = _number_column(name, values, n_different, stray)
         return replace(column, commas=meant_by_commas(cells, stray, commas))
@@ -475,7 +475,7 @@ def guess(name: str, cells: list[str], *, categorical: bool = False, commas: str
         note, used = "every value is missing", False
     elif len(levels) == 1:
         note, used = _constant(levels[0], len(cells) - n_known)
-    elif not categorical and len(levels) > max(_FEW, n_known / 2):
+    elif not categorical and len(levels) > max(_FEW_VALUES, n_known / 2):
         note, used = f"text or names: {len(levels)} different values in {n_known} rows", False
     return Column(name, "category", codes, levels, used, note)
 
@@ -488,13 +488,13 @@ def _number_column(name: str, values: np.ndarray, n_different: int, stray: Count
         note = f"{counted(stray.total(), 'cell')} not a number, taken as missing: {shown}"
     if n_different == 1:
         note, used = _constant(f"{values[~np.isnan(values)][0]:g}", n_missing)
-    elif n_missing == 0 and len(values) > _FEW and _ROW_NUMBER.fullmatch(name) and (np.diff(values) == 1).all():
+    elif n_missing == 0 and len(values) > _FEW_VALUES and _ROW_NUMBER.fullmatch(name) and (np.diff(values) == 1).all():
         note, used = "row numbers", False
     return Column(name, "number", values, None, used, note)
 
 
 def _constant(value: str, n_missing: int) -> tuple[str, bool]:
-    """A column of one value still tells who has it."""
+    """Return note and use of a column with one value; with missing values it still separates rows."""
     if n_missing:
         return f"always “{value}” where it is known", True
     return f"constant: always “{value}”", False

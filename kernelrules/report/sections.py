@@ -1,4 +1,4 @@
-"""What the page says about each learner: the tree, the rules, the support vector machine, the ridge model."""
+"""The sections of the page on the tree, the rules, the support vector machine and the ridge model."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from kernelrules import bounds, export, svm
 from kernelrules import tree as trees
 from kernelrules.report import charts
-from kernelrules.report.coding import design, design_names
+from kernelrules.report.encoding import design, design_names
 from kernelrules.report.html import Markup, details, figure, paragraph, section, table
 from kernelrules.report.models import TUNING_ROWS, Fitted, named
 from kernelrules.report.problem import Problem
@@ -23,15 +23,15 @@ from kernelrules.results.show import counted
 
 __all__ = ["describe"]
 
-_MOST_BARS = 10
-_MOST_MACHINES = 15
-_MOST_RULES = 60
-_SOFTER = (0.001, 0.01, 0.1)  # costs of machines that bounds say more about: their norm is smaller
-_MOST_TEXT = 40_000  # characters of a tree as text
+_MAX_BARS = 10
+_MAX_MACHINES = 15
+_MAX_RULES = 60
+_SMALL_COSTS = (0.001, 0.01, 0.1)  # further values of C: their machines have smaller norms, so tighter bounds
+_MAX_TEXT = 40_000  # characters of a tree as text
 
 
 def describe(study: Study, name: str) -> Markup:
-    """The section of one learner."""
+    """Return the section of one learner."""
     fitted = study.outcomes[name].fitted
     return _SECTIONS[name](study, fitted)
 
@@ -49,24 +49,24 @@ def _tree(study: Study, fitted: Fitted) -> Markup:
         "whose cross-validated error is within one standard error of the best."
     )
     if tree.n_leaves == 1:
-        lead += " No question is worth asking, as far as these rows can tell."
-    more = "" if whole else " Boxes in yellow stand for several leaves, which the text lists."
-    words = "Branches are as wide as the share of rows that takes them."
+        lead += " No split lowers the cross-validated error."
+    more = "" if whole else " Yellow boxes stand for subtrees, which the text lists."
+    words = "The width of a branch shows its share of rows."
     if problem.classes is not None:
-        words += " Bars in the leaves are the shares of the classes."
+        words += " Bars in the leaves show class proportions."
     text = export.to_text(tree)
-    shown = text if len(text) <= _MOST_TEXT else text[:_MOST_TEXT].rsplit("\n", 1)[0] + "\n…"
+    shown = text if len(text) <= _MAX_TEXT else text[:_MAX_TEXT].rsplit("\n", 1)[0] + "\n…"
     return section(
         "tree",
         "The tree",
         paragraph(lead),
         _legend(problem),
         figure(drawn, words + more),
-        details(f"The whole tree as text, {size}", Markup(f"<pre>{escape(shown)}</pre>")),
+        details(f"Tree as text, {size}", Markup(f"<pre>{escape(shown)}</pre>")),
         figure(
             charts.pruning_curve(found),
-            "Ten-fold cross-validated error of the nested trees (blue, with a band of one standard error), their error "
-            "on the training rows (dotted), and the least error plus one standard error (dashed).",
+            "Ten-fold cross-validated error of the nested trees (blue, with a band of one standard error), training "
+            "error (dotted), and the smallest error plus one standard error (dashed).",
         ),
         _importance(problem, fitted),
     )
@@ -88,11 +88,11 @@ def _entry(code: int, label: str) -> str:
 
 def _importance(problem: Problem, fitted: Fitted) -> Markup:
     share = trees.importance(fitted.model.model)
-    order = [place for place in np.argsort(-share, kind="stable")[:_MOST_BARS] if share[place] > 0]
+    order = [place for place in np.argsort(-share, kind="stable")[:_MAX_BARS] if share[place] > 0]
     if not order:
         return Markup("")
     drawn = charts.bars([problem.names[place] for place in order], share[order], "Importance of columns in the tree")
-    return figure(drawn, "What the splits on each column take off the loss, as a share of what all splits take off.")
+    return figure(drawn, "Decrease of the loss by the splits on each column, as a share of the total decrease.")
 
 
 # ---- rules --------------------------------------------------------------------------------------------------------
@@ -103,24 +103,24 @@ def _rules(study: Study, fitted: Fitted) -> Markup:
     found = named(fitted.model)
     is_classes = problem.classes is not None
     how = (
-        "Learned by RIPPER: a rule is grown on some rows, pruned on others, and kept where it shortens the description "
-        "of the data."
+        "Learned by RIPPER: a rule is grown on one part of the rows, pruned on the other, and kept if it shortens the "
+        "description length of the data."
         if is_classes
-        else "Rules of a pruned tree of two thirds of the rows; conditions that the other third did not need are gone, "
-        "and the figures are of that third."
+        else "Extracted from a pruned tree of two thirds of the rows, and simplified on the other third, to which the "
+        "numbers refer."
     )
     head = ["", "If", "then", "rows", "support", *(["confidence"] if is_classes else [])]
-    rows = [_rule_row(found, place, is_classes) for place in range(min(len(found), _MOST_RULES))]
+    rows = [_rule_row(found, place, is_classes) for place in range(min(len(found), _MAX_RULES))]
     rest = [] if found.complete else [_default_row(found, is_classes)]
-    more = f" The first {_MOST_RULES} of {len(found)} are shown." if len(found) > _MOST_RULES else ""
+    more = f" The first {_MAX_RULES} of {len(found)} are shown." if len(found) > _MAX_RULES else ""
     count = "One rule" if len(found) == 1 else f"{len(found) or 'No'} rules"
     return section(
         "rules",
         "The rules",
-        paragraph(f"{how} The first rule that holds answers.{more}"),
+        paragraph(f"{how} The first rule that matches a row predicts it.{more}"),
         table(
-            f"{count} with {counted(found.n_conditions, 'condition')}. Support: share of the rows that come "
-            "to the rule. " + ("Confidence: share of these that have the class." if is_classes else ""),
+            f"{count} with {counted(found.n_conditions, 'condition')}. Support: share of the rows that reach "
+            "and match the rule. " + ("Confidence: share of these with the predicted class." if is_classes else ""),
             head,
             rows + rest,
             left=3,
@@ -158,7 +158,7 @@ def _svm(study: Study, fitted: Fitted) -> Markup:
     several = f" of the worst of {len(model.certificates)} machines" if len(model.certificates) > 1 else ""
     done = "was reached" if certificate.converged else "was <b>not</b> reached"
     thinned = (
-        f" It was fitted to {len(fitted.rows)} of the {len(problem.y)} rows, drawn at random: more would take too long."
+        f" It was fitted to {len(fitted.rows)} random rows of {len(problem.y)}, to limit the time."
         if len(fitted.rows) < len(problem.y)
         else ""
     )
@@ -167,16 +167,16 @@ def _svm(study: Study, fitted: Fitted) -> Markup:
         f"cross-validation; {len(model.support)} of {model.n_train} rows are support vectors.{thinned}"
     )
     rows = [
-        ["primal objective", f"{certificate.primal:.6g}", "what is minimised, at the solution"],
-        ["dual objective", f"{certificate.dual:.6g}", "no solution can have a smaller primal objective than this"],
-        ["gap", f"{certificate.gap:.2g}", f"the solution is within {100 * relative:.2g} % of the best there is"],
+        ["primal objective", f"{certificate.primal:.6g}", "the minimised function at the solution"],
+        ["dual objective", f"{certificate.dual:.6g}", "a lower bound of the smallest primal objective"],
+        ["gap", f"{certificate.gap:.2g}", f"the solution is within {100 * relative:.2g} % of the optimum"],
         ["iterations", f"{certificate.iterations}", Markup(f"the tolerance {done}")],
     ]
     return section(
         "svm",
         "The support vector machine",
         paragraph(lead),
-        table(f"Certificate{several}", ["", "value", "what it says"], rows, left=3),
+        table(f"Certificate{several}", ["", "value", "meaning"], rows, left=3),
         *_bounds(problem, fitted, study.n_threads),
         _grid(problem, choice),
     )
@@ -184,42 +184,42 @@ def _svm(study: Study, fitted: Fitted) -> Markup:
 
 def _bounds(problem: Problem, fitted: Fitted, n_threads: int) -> list[Markup]:
     if problem.classes is None:
-        return [paragraph("There is no margin bound: it is about the error rate of classes, and these are numbers.")]
+        return [paragraph("There is no margin bound for regression: it bounds the error rate of a classifier.")]
     model = fitted.model.model
     Z, y = design(problem.X[fitted.rows], fitted.model), problem.y[fitted.rows]
     heading = Markup("<h3>Margin bound</h3>")
     words = paragraph(
-        "With probability 95 % over samples, the error rate on new rows is at most the sum of three parts: the mean "
-        "loss of the margin on the training rows, the complexity of functions of this norm, and chance. It holds for a "
-        "kernel fixed beforehand; γ was chosen with these rows, so take it as a guide. A bound above 1 says nothing: "
-        "the smaller C, the smaller the norm and the complexity, and the larger the loss on the rows.",
+        "With probability 95 % over samples, the error rate on new rows is at most the sum of three terms: the mean "
+        "margin loss on the training rows, the complexity of functions of this norm, and a deviation term. The bound "
+        "holds for a kernel fixed in advance; γ was chosen on these rows, so the numbers are indicative. A bound above "
+        "1 is vacuous. A smaller C lowers the norm and the complexity, and raises the margin loss.",
         class_="note",
     )
     if len(model.classes) == 2:
-        costs = [cost for cost in _SOFTER if cost < model.C and len(y) <= TUNING_ROWS]
+        costs = [cost for cost in _SMALL_COSTS if cost < model.C and len(y) <= TUNING_ROWS]
         softer = {f"C = {cost:g}": svm.svc(Z, y, C=cost, kernel=model.kernel, n_threads=n_threads) for cost in costs}
         found = {name: bounds.of_model(one, Z, y, n_threads=n_threads) for name, one in softer.items()}
         found[f"C = {model.C:g}, the choice"] = bounds.of_model(model, Z, y, n_threads=n_threads)
     else:
         found = _machine_bounds(model, Z, y, n_threads)
-    shown = list(found.items())[:_MOST_MACHINES]
+    shown = list(found.items())[:_MAX_MACHINES]
     rows = [
         [
             name, bound.n, f"{bound.empirical:.3f}", f"{bound.complexity:.3f}", f"{bound.deviation:.3f}",
-            f"{bound.total:.3f}", "says nothing" if bound.vacuous else f"error ≤ {100 * bound.total:.1f} %",
+            f"{bound.total:.3f}", "vacuous" if bound.vacuous else f"error ≤ {100 * bound.total:.1f} %",
         ]
         for name, bound in shown
     ]  # fmt: skip
-    more = f" (the first {_MOST_MACHINES} of {len(found)} machines)" if len(found) > _MOST_MACHINES else ""
-    head = ["", "rows", "on the rows", "+ complexity", "+ chance", "= bound", ""]
-    each = "" if len(model.classes) == 2 else " of each machine, each with its own 95 %"
+    more = f" (the first {_MAX_MACHINES} of {len(found)} machines)" if len(found) > _MAX_MACHINES else ""
+    head = ["", "rows", "margin loss", "+ complexity", "+ deviation", "= bound", ""]
+    each = "" if len(model.classes) == 2 else " of each machine, each with probability 95 %"
     return [heading, words, table(f"Margin bound{each}{more}", head, rows)]
 
 
 def _machine_bounds(model: Any, Z: np.ndarray, y: np.ndarray, n_threads: int | None = None) -> dict[str, Bound]:
-    """A bound for each machine of several classes, on the rows that it tells apart.
+    """Return a bound for each machine of a multi-class model, on the rows of its classes.
 
-    The intercept is the weight of one more feature that is 1: with k(x, x) = 1 the trace is 2 a row.
+    The intercept is the weight of a constant feature 1: with k(x, x) = 1 the trace is 2 per row.
     """
     values, widths = svm.decision(model, Z, n_threads=n_threads), np.atleast_1d(svm.margin(model))
     k = len(model.classes)
@@ -253,7 +253,7 @@ def _grid(problem: Problem, choice: Any) -> Markup:
         rows.append(cells)
     what = "error rate" if is_classes else "root mean squared error"
     return table(
-        f"Cross-validated {what} by C and γ; the choice in bold", ["", *(f"C = {c:g}" for c in choice.Cs)], rows
+        f"Cross-validated {what} by C and γ; the selected pair in bold", ["", *(f"C = {c:g}" for c in choice.Cs)], rows
     )
 
 
@@ -269,24 +269,24 @@ def _ridge(study: Study, fitted: Fitted) -> Markup:
     elif len(classes) == 2:
         what = f"+1 for “{classes[1]}” and -1 for “{classes[0]}”"
     else:
-        what = "+1 for a class and -1 for the others, one model a class"
+        what = "+1 for a class and -1 for the others, one model per class"
     lead = (
         f"Linear least squares of {what}, on standardised columns, with the penalty λ‖w‖²; λ = {model.lam:.2g} has the "
         f"smallest leave-one-out error, and {path.dof[path.best]:.1f} effective degrees of freedom."
     )
     edge = path.best in (0, len(path.lams) - 1)
-    remark = paragraph("It lies at the end of the values that were tried.", class_="note") if edge else Markup("")
-    parts = [paragraph(lead), remark, figure(charts.ridge_curve(path), "Leave-one-out squared error for every λ.")]
+    remark = paragraph("The selected λ is at the edge of the grid.", class_="note") if edge else Markup("")
+    parts = [paragraph(lead), remark, figure(charts.ridge_curve(path), "Leave-one-out squared error by λ.")]
     if model.weights is not None:
         names = design_names(problem.used, fitted.model)
         weights = model.weights if model.weights.ndim == 1 else np.sqrt(np.square(model.weights).sum(axis=1))
-        order = np.argsort(-np.abs(weights), kind="stable")[:_MOST_BARS]
+        order = np.argsort(-np.abs(weights), kind="stable")[:_MAX_BARS]
         drawn = charts.bars(
             [names[place] for place in order], weights[order], "Largest coefficients of the ridge model"
         )
-        words = "What one standard deviation more of a column, or a category, adds to the prediction: the largest."
+        words = "Largest coefficients: change of the prediction per standard deviation of a column, or per category."
         if model.weights.ndim == 2:
-            words = "The length of each column's coefficients over all classes: the largest."
+            words = "Largest norms of the coefficients of a column over all classes."
         parts.append(figure(drawn, words))
     return section("ridge", "The ridge model", *parts)
 

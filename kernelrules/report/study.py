@@ -1,9 +1,9 @@
-"""The learners on the same folds: every row is predicted by models that saw neither it nor its fold.
+"""Cross-validation of the learners on common folds: each row is predicted by models fitted without its fold.
 
     error = mean loss of the held-out rows        standard error = its deviation over rows / √n
 
-Whatever a learner chooses (size, C, gamma, λ, centres, levels), it chooses within its training rows. After the folds
-each learner is fitted to all rows once more: those are the models that the report shows.
+All choices of a learner (size, C, gamma, λ, means, levels) use its training rows only. Finally each learner is fitted
+to all rows; the report shows these models.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ import numpy as np
 from kernelrules import parallel, selection
 from kernelrules.report.models import LEARNERS, Fitted, Settings, predict
 from kernelrules.report.problem import Problem
-from kernelrules.report.waiting import Silent
+from kernelrules.report.progress_display import Silent
 
 __all__ = ["Outcome", "Score", "Study", "run_study"]
 
-_FEW_ROWS = 5000  # thousands of fits of so few rows gain little by a second thread, and lose much on a busy machine
+_ONE_THREAD_MAX_ROWS = 5000  # thousands of small fits gain little from a second thread, and lose on a busy machine
 
 
 @dataclass(frozen=True)
 class Score:
-    """How well held-out rows were predicted: accuracy, or root mean squared error; with standard errors over rows.
+    """Score of held-out predictions: accuracy, or root mean squared error, with standard errors over rows.
 
     Attributes
     ----------
     value, se : float
         Accuracy, or RMSE.
     other, other_se : float
-        Balanced accuracy (mean over the classes of the share found), or R².
+        Balanced accuracy (mean recall of the classes), or R².
     behind, behind_se : float
-        How much worse than the best learner, row by row.
+        Difference from the best learner, paired by rows.
     by_fold : tuple of float
         The value in each fold.
     """
@@ -53,7 +53,7 @@ class Score:
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """One learner: its held-out predictions, their score, its fit to all rows (None for the baseline), its time."""
+    """Held-out predictions of a learner, their score, its fit to all rows (None for the baseline) and its time."""
 
     title: str
     predictions: np.ndarray
@@ -64,7 +64,7 @@ class Outcome:
 
 @dataclass(frozen=True, eq=False)
 class Study:
-    """Everything that a report tells.
+    """The content of a report.
 
     Attributes
     ----------
@@ -73,15 +73,15 @@ class Study:
     folds : ndarray (n,)
         The fold of every row.
     outcomes : dict
-        By the name of the learner; the first is "baseline".
+        Outcomes by the name of the learner; the first is "baseline".
     seed : int
-        Of folds and learners.
+        Seed of folds and learners.
     n_threads : int
-        That were used.
+        Number of threads used.
     remarks : tuple of str
         Warnings of the fits.
     seconds : float
-        In all.
+        Total time.
     """
 
     problem: Problem
@@ -94,7 +94,7 @@ class Study:
 
     @property
     def n_folds(self) -> int:
-        """Folds."""
+        """Number of folds."""
         return int(self.folds.max()) + 1
 
     @property
@@ -119,15 +119,15 @@ def run_study(
     problem : Problem
         The data.
     folds : int or array (n,)
-        How many, of classes each with its share; or the fold of every row.
+        Number of folds, stratified by class; or the fold of each row.
     seed : int
-        Of folds and learners: the same seed gives the same study.
+        Seed of folds and learners: the same seed gives the same study.
     learners : iterable of str
-        Which of `LEARNERS`.
+        Names in `LEARNERS`.
     n_threads : int, optional
         Default: one for up to 5000 rows, for more the cores that the process may use. Results do not depend on it.
     progress : optional
-        Told what is going on, as in `waiting.py`.
+        A display of `progress_display.py`.
 
     Returns
     -------
@@ -156,28 +156,28 @@ def run_study(
     seconds = {"baseline": 0.0}
     remarks: list[str] = []
     n_folds = int(numbers.max()) + 1
-    if n_threads is None and len(problem.y) <= _FEW_ROWS:
+    if n_threads is None and len(problem.y) <= _ONE_THREAD_MAX_ROWS:
         n_threads = 1
     settings = Settings(seed, n_threads, progress.callback)
     progress.begin(len(learners) * (n_folds + 1))
     for name in learners:
         start = time.perf_counter()
         learner = LEARNERS[name]
-        told = predictions[name] = np.empty_like(problem.y)
+        held_out = predictions[name] = np.empty_like(problem.y)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             for fold in range(n_folds):
                 progress.step(f"{learner.title}, fold {fold + 1} of {n_folds}")
                 held = numbers == fold
                 model = learner.fit(problem, np.flatnonzero(~held), settings).model
-                told[held] = predict(model, problem.X[held], n_threads)
+                held_out[held] = predict(model, problem.X[held], n_threads)
             progress.step(f"{learner.title}, all rows")
             fitted[name] = learner.fit(problem, np.arange(len(numbers)), settings)
         seconds[name] = time.perf_counter() - start
         remarks += [f"{learner.title}: {text}" for text in sorted({str(each.message) for each in caught})]
     progress.end()
     scores = _scores(problem, numbers, predictions)
-    base = "commonest class" if problem.classes is not None else "mean"
+    base = "most frequent class" if problem.classes is not None else "mean"
     titles = {"baseline": base} | {name: LEARNERS[name].title for name in learners}
     outcomes = {
         name: Outcome(titles[name], predictions[name], scores[name], fitted[name], seconds[name]) for name in titles
@@ -187,29 +187,29 @@ def run_study(
 
 
 def _baseline(problem: Problem, numbers: np.ndarray) -> np.ndarray:
-    """What one would say without looking: the commonest class, or the mean, of the other folds."""
-    told = np.empty_like(problem.y)
+    """Return the most frequent class, or the mean, of the other folds."""
+    held_out = np.empty_like(problem.y)
     for fold in range(numbers.max() + 1):
         held = numbers == fold
         rest = problem.y[~held]
         if problem.classes is None:
-            told[held] = rest.mean()
+            held_out[held] = rest.mean()
         else:
             labels, counts = np.unique(rest, return_counts=True)
-            told[held] = labels[counts.argmax()]
-    return told
+            held_out[held] = labels[counts.argmax()]
+    return held_out
 
 
 # ---- scores -------------------------------------------------------------------------------------------------------
 
 
 def _scores(problem: Problem, numbers: np.ndarray, predictions: dict[str, np.ndarray]) -> dict[str, Score]:
-    """Losses are 0/1 or squared; differences of two learners are those of their losses, row by row."""
+    """Return the scores by 0/1 or squared loss; learners are compared by the paired differences of their losses."""
     y = problem.y
     if problem.classes is not None:
-        losses = {name: (told != y).astype(np.float64) for name, told in predictions.items()}
+        losses = {name: (held_out != y).astype(np.float64) for name, held_out in predictions.items()}
     else:
-        losses = {name: np.square(told - y) for name, told in predictions.items()}
+        losses = {name: np.square(held_out - y) for name, held_out in predictions.items()}
     best = min(losses, key=lambda name: losses[name].mean())
     return {name: _score(problem, numbers, loss, losses[best]) for name, loss in losses.items()}
 
@@ -242,9 +242,9 @@ def _mean(numbers: np.ndarray) -> tuple[float, float]:
 
 
 def _balanced(problem: Problem, loss: np.ndarray) -> tuple[float, float]:
-    """Mean over the classes of the share of their rows that was found, and its standard error.
+    """Return the balanced accuracy and its standard error.
 
-    Classes have at least two rows (`pose` sees to it), each an own sample: the variances of their means add up.
+    Classes are independent samples of at least two rows (checked by `pose`), so the variances of their means add up.
     """
     found = [_mean(1 - loss[problem.y == label]) for label in problem.classes]
     shares, errors = np.array(found).T

@@ -1,4 +1,4 @@
-"""The look of the page: dark on light, one column, nothing fetched from anywhere."""
+"""The style sheet of the page, which loads nothing external."""
 
 __all__ = ["STYLE"]
 

@@ -18,12 +18,12 @@ _CHARACTER = 0.56  # width of an average letter, in units of the font's size
 
 
 def text_width(text: str, size: float = 13) -> float:
-    """About how wide a text is drawn."""
+    """Return the approximate width of a text."""
     return len(text) * size * _CHARACTER
 
 
 class Drawing:
-    """Elements in the order in which they are painted."""
+    """A list of elements in drawing order."""
 
     def __init__(
         self, width: float, height: float, title: str, description: str, *, least: float = 0, class_: str = "chart"
@@ -33,32 +33,32 @@ class Drawing:
         self.parts: list[str] = []
 
     def add(self, tag: str, content: str | None = None, /, tip: str | None = None, **attributes: Any) -> None:
-        """An element; `class_` and `stroke_width` become class and stroke-width, numbers are rounded."""
+        """Add an element; `class_` and `stroke_width` become class and stroke-width, numbers are rounded."""
         inside = "" if tip is None else f"<title>{escape(tip)}</title>"
         inside += "" if content is None else escape(content)
         self.parts.append(f"<{tag}{_attributes(attributes)}>{inside}</{tag}>")
 
     def line(self, x1: float, y1: float, x2: float, y2: float, **attributes: Any) -> None:
-        """From one point to another."""
+        """Add a straight line."""
         self.add("line", x1=x1, y1=y1, x2=x2, y2=y2, **attributes)
 
     def text(self, x: float, y: float, content: str, *, anchor: str = "start", **attributes: Any) -> None:
-        """A line of text whose middle is at the height y."""
+        """Add a line of text, vertically centred at y."""
         self.add("text", content, x=x, y=y, dy="0.35em", text_anchor=anchor, **attributes)
 
     def path(self, xs: Any, ys: Any, **attributes: Any) -> None:
-        """Straight lines through points."""
+        """Add a polyline."""
         points = " ".join(f"{_number(x)},{_number(y)}" for x, y in zip(xs, ys, strict=True))
         self.add("polyline", points=points, fill="none", **attributes)
 
     def area(self, xs: Any, lows: Any, highs: Any, **attributes: Any) -> None:
-        """What lies between two lines."""
+        """Add the area between two polylines."""
         there = [f"{_number(x)},{_number(y)}" for x, y in zip(xs, lows, strict=True)]
         back = [f"{_number(x)},{_number(y)}" for x, y in zip(xs, highs, strict=True)]
         self.add("polygon", points=" ".join(there + back[::-1]), **attributes)
 
     def __str__(self) -> str:
-        """The element, for a page. It shrinks with its container, down to the least width."""
+        """Return the SVG element, which shrinks with its container down to a minimum width."""
         style = f"max-width:{_number(self.width)}px;min-width:{_number(min(self.least, self.width))}px"
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_number(self.width)} {_number(self.height)}" '
@@ -81,7 +81,7 @@ def _number(value: float) -> str:
 
 
 class Axis:
-    """From numbers to places, linear or logarithmic, with places for round numbers."""
+    """A linear or logarithmic map from numbers to coordinates, with ticks."""
 
     def __init__(self, low: float, high: float, start: float, end: float, *, log: bool = False) -> None:
         if not low < high:
@@ -89,13 +89,13 @@ class Axis:
         self.low, self.high, self.start, self.end, self.log = low, high, start, end, log
 
     def __call__(self, value: Any) -> Any:
-        """The place of a number, or of an array."""
+        """Return the coordinates of numbers."""
         change = np.log if self.log else np.asarray
         low, high = float(change(self.low)), float(change(self.high))
         return self.start + (change(np.asarray(value, dtype=np.float64)) - low) / (high - low) * (self.end - self.start)
 
     def ticks(self, most: int = 6) -> list[float]:
-        """Round numbers within."""
+        """Return round numbers within the range."""
         if self.log:
             return self._powers(most)
         step = 10.0 ** math.floor(math.log10((self.high - self.low) / most))

@@ -16,7 +16,7 @@ from kernelrules.results.show import short
 
 __all__ = ["draw_tree"]
 
-_MOST_LEAVES, _MOST_DEPTH = 14, 4  # that are drawn
+_MAX_LEAVES, _MAX_DEPTH = 14, 4  # of the drawing
 _WIDTH, _HEIGHT = 150.0, 52.0  # of a box
 _ACROSS, _DOWN, _EDGE = 198.0, 64.0, 10.0
 _LETTERS = 17
@@ -25,7 +25,7 @@ _WIDEST_BRANCH = 24.0
 
 @dataclass(eq=False)
 class _Node:
-    """A node that is drawn: its number, its children (none where it is drawn as a leaf), and its place."""
+    """A drawn node: its number, its children (none if it is drawn as a leaf), and its position."""
 
     number: int
     depth: int
@@ -34,12 +34,12 @@ class _Node:
 
     @property
     def x(self) -> float:
-        """The left end of its box."""
+        """Left edge of its box."""
         return _EDGE + self.depth * _ACROSS
 
 
 def draw_tree(tree: Tree, title: str) -> tuple[str, bool]:
-    """An SVG of the tree, with words for its categories, and whether all of it is drawn."""
+    """Return an SVG of the tree with named categories, and whether all of the tree is drawn."""
     words = NamedTree(tree, None, None, exact=False)
     root, n_drawn = _chosen(tree)
     leaves = _leaves(root)
@@ -48,7 +48,7 @@ def draw_tree(tree: Tree, title: str) -> tuple[str, bool]:
     _centre(root)
     width = max(leaf.x for leaf in leaves) + _WIDTH + _EDGE
     height = (len(leaves) - 1) * _DOWN + _HEIGHT + 2 * _EDGE
-    first = words.asks(0) if tree.n_leaves > 1 else words.says(0)
+    first = words.split_text(0) if tree.n_leaves > 1 else words.prediction_text(0)
     description = f"{tree.n_leaves} leaves, depth {tree.depth}; the root says: {first}"
     drawing = Drawing(width, height, title, description, least=0.9 * width, class_="tree")
     _branches(drawing, root, tree)
@@ -57,13 +57,13 @@ def draw_tree(tree: Tree, title: str) -> tuple[str, bool]:
 
 
 def _chosen(tree: Tree) -> tuple[_Node, int]:
-    """Splits from the root on, those of most rows first, while the leaves fit."""
+    """Return the nodes to draw: splits with the most rows first, up to the largest number of leaves."""
     root = _Node(0, 0, [])
     waiting, n_leaves, n_drawn = [root], 1, 1
-    while waiting and n_leaves < _MOST_LEAVES:
+    while waiting and n_leaves < _MAX_LEAVES:
         waiting.sort(key=lambda node: (float(tree.n_samples[node.number]), -node.number))
         node = waiting.pop()
-        if tree.left[node.number] < 0 or node.depth == _MOST_DEPTH:
+        if tree.left[node.number] < 0 or node.depth == _MAX_DEPTH:
             continue
         node.children = [_Node(int(child[node.number]), node.depth + 1, []) for child in (tree.left, tree.right)]
         waiting += node.children
@@ -103,7 +103,7 @@ def _boxes(drawing: Drawing, node: _Node, words: NamedTree) -> None:
     rows = f"{number_text(n, digits=5)} {'row' if n == 1 else 'rows'}"
     centre = node.x + _WIDTH / 2
     if node.children:
-        asked = words.asks(number)
+        asked = words.split_text(number)
         _box(drawing, node, "#ffffff", "#7f96ad", f"{asked}? ({rows})")
         lines = _two_lines(asked)
         for place, line in enumerate(lines):
@@ -111,7 +111,7 @@ def _boxes(drawing: Drawing, node: _Node, words: NamedTree) -> None:
         for child in node.children:
             _boxes(drawing, child, words)
         return
-    says = words.says(number)
+    says = words.prediction_text(number)
     more = _n_leaves(tree, number)
     _box(drawing, node, "#fff8e8" if is_split else "#f5f7fa", "#c4cfda",
          f"{says}: {rows}" + (f", with {more} leaves" if is_split else ""))  # fmt: skip
@@ -127,7 +127,7 @@ def _box(drawing: Drawing, node: _Node, fill: str, stroke: str, tip: str) -> Non
 
 
 def _two_lines(asked: str) -> list[str]:
-    """A question in one or two short lines, broken at a space near the middle."""
+    """Return the text of a split in one or two lines, broken at a space near the middle."""
     if len(asked) <= _LETTERS - 1:
         return [asked]
     spaces = [place for place, letter in enumerate(asked) if letter == " "]
@@ -138,7 +138,7 @@ def _two_lines(asked: str) -> list[str]:
 
 
 def _shares(drawing: Drawing, x: float, y: float, width: float, tree: Tree, node: int) -> None:
-    """A bar of the classes' shares; of numbers, where the prediction lies between the least and the largest."""
+    """Draw a bar of class proportions; for numbers, the prediction between the smallest and the largest one."""
     if tree.classes is None:
         low, high = float(tree.value.min()), float(tree.value.max())
         share = (float(tree.value[node]) - low) / (high - low) if high > low else 1.0
@@ -153,7 +153,7 @@ def _shares(drawing: Drawing, x: float, y: float, width: float, tree: Tree, node
 
 
 def _n_leaves(tree: Tree, node: int) -> int:
-    """Leaves at or under a node."""
+    """Return the number of leaves of a subtree."""
     count, waiting = 0, [node]
     while waiting:
         here = waiting.pop()

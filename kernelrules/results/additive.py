@@ -1,4 +1,4 @@
-"""What `rules.additive` returns: rules and linear terms with weights, for every λ of a path.
+"""Results of `rules.additive`: rules and linear terms with their weights, for every λ of a path.
 
 score(x) = intercept + Σ_rules weight · [x satisfies the rule] + Σ_linear weight · scale · (clip(x_j) - mean)
 """
@@ -17,22 +17,23 @@ from kernelrules.results.show import Result, counted
 __all__ = ["AdditiveRules", "LinearTerm"]
 
 _DIGITS = 4  # of weights in text
+_TERM_DEVIATION = 0.4  # standard deviation of a linear term, by its scale
 
 
 @dataclass(frozen=True, repr=False)
 class LinearTerm(Result):
-    """scale · (x_j, cut off at low and high, less its mean); 0 where x_j is missing.
+    """A linear term: scale · (clip(x_j, low, high) - mean); 0 if x_j is missing.
 
     Attributes
     ----------
     feature : int
         The column j.
     low, high : float
-        Quantiles of the training values.
+        Limits of clipping: quantiles of the training values.
     mean : float
-        Of the values cut off, over the training rows.
+        Mean of the clipped values over the training rows.
     scale : float
-        0.4 over their standard deviation: as much as a rule varies that holds for a share of rows between 0 and 1.
+        0.4 over their standard deviation, so that a term varies as much as a typical rule.
     """
 
     feature: int
@@ -44,17 +45,17 @@ class LinearTerm(Result):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class AdditiveRules(Result):
-    """Rules and linear terms, their weights at every λ of the path, how good these are, and which λ was chosen.
+    """Rules and linear terms, their weights at every λ of the path, certificates, errors, and the chosen λ.
 
-    Terms are the rules, then the linear terms. There is one score (for numbers and two classes) or one a class.
+    Terms are the rules, then the linear terms. Regression and two classes have one score; more classes one score each.
 
     Attributes
     ----------
     rules : tuple of Rule
-        All that have a weight somewhere on the path; `prediction` is the weight at the chosen λ, `confidence` the
+        Those with a nonzero weight somewhere on the path. `prediction` is the weight at the chosen λ, `confidence` the
         largest share of a class.
     linear : tuple of LinearTerm
-        The same of linear terms.
+        Those with a nonzero weight somewhere on the path.
     loss : str
         "logistic" or "squared".
     lams : ndarray (n_lams,)
@@ -64,25 +65,25 @@ class AdditiveRules(Result):
     intercepts : ndarray (n_lams, n_scores)
         Constants of the scores.
     primal, dual, gap : ndarray (n_lams, n_scores)
-        The objective, a lower bound of it over all rules that were tried, and the difference: no weights of these
-        rules are better by more.
+        The objective, a lower bound of it over all rules that were found, and the difference: no weights of these
+        rules lower the objective by more.
     gap_all : ndarray (n_lams, n_scores)
-        The same over all rules with one condition that there can be. NaN for rules with more conditions.
+        The gap over all possible rules of one condition. NaN for rules with more conditions.
     converged : ndarray (n_lams, n_scores) of bool
-        Whether the gap (gap_all, where there is one) is as small as was asked for.
+        Whether the gap (gap_all, if it is not NaN) is within the tolerance.
     error, se : ndarray (n_lams,) or None
         Cross-validated error, and its standard error over the folds.
     fold_error : ndarray (n_folds, n_lams) or None
-        The same in each fold.
+        The error in each fold.
     chosen : int
-        Which λ counts.
+        Index of the chosen λ.
     measure : str
-        What the error is: "loss" or "zero_one".
+        The error measure: "loss" or "zero_one".
     n_tried : int
-        Rules that were found on the way, with a weight or without.
+        Number of rules that were found, with a nonzero weight or not.
     classes : ndarray or None
         In ascending order; None for regression. A single score is positive for classes[1], score k for classes[k].
-    feature_names, class_names, levels, n_features, missing, missing_seen, columns, n_train
+    feature_names, class_names, levels, n_features, missing, missing_seen, columns, n_train, indicators
         As in `RuleList`.
     """
 
@@ -112,15 +113,16 @@ class AdditiveRules(Result):
     missing_seen: np.ndarray | None
     columns: tuple[str, ...] | None
     n_train: int
+    indicators: np.ndarray | None = None
 
     @property
     def n_scores(self) -> int:
-        """1, or the number of classes where there are more than two."""
+        """1, or the number of classes if there are more than two."""
         return self.coefficients.shape[1]
 
     @property
     def n_terms(self) -> np.ndarray:
-        """Terms that have a weight, at every λ, (n_lams,)."""
+        """Number of terms with a nonzero weight at every λ, (n_lams,)."""
         return (self.coefficients != 0).any(axis=1).sum(axis=1)
 
     @property
@@ -135,40 +137,40 @@ class AdditiveRules(Result):
 
     @property
     def importance(self) -> np.ndarray:
-        """Size of the weight times the standard deviation of the term over the training rows, (n_scores, n_terms)."""
+        """Absolute weight times the standard deviation of the term over the training rows, (n_scores, n_terms)."""
         support = np.array([rule.support for rule in self.rules])
-        deviation = np.append(np.sqrt(support * (1 - support)), np.full(len(self.linear), 0.4))
+        deviation = np.append(np.sqrt(support * (1 - support)), np.full(len(self.linear), _TERM_DEVIATION))
         return np.abs(self.weights) * deviation
 
     @property
     def n_conditions(self) -> int:
-        """Conditions of the rules that have a weight at the chosen λ."""
+        """Number of conditions of the rules with a nonzero weight at the chosen λ."""
         used = self.weights[:, : len(self.rules)].any(axis=0)
         return sum(len(rule.conditions) for rule, here in zip(self.rules, used, strict=True) if here)
 
     def at(self, place: int) -> AdditiveRules:
-        """The same path with another λ chosen.
+        """Return the same path with another λ chosen.
 
         Parameters
         ----------
         place : int
-            Which of `lams`; negative ones count from the end.
+            Index into `lams`; negative ones count from the end.
 
         Returns
         -------
         AdditiveRules
-            Whose predictions are those of this λ.
+            The model that predicts with this λ.
         """
         if not -len(self.lams) <= place < len(self.lams):
             raise IndexError(f"place is {place}, but the path has {len(self.lams)} points")
         place = int(place) % len(self.lams)
         weights = self.coefficients[place]
-        told = weights[0].tolist() if self.n_scores == 1 else list(weights.T)
-        rules = tuple(replace(rule, prediction=told[j]) for j, rule in enumerate(self.rules))
+        predictions = weights[0].tolist() if self.n_scores == 1 else list(weights.T)
+        rules = tuple(replace(rule, prediction=predictions[j]) for j, rule in enumerate(self.rules))
         return replace(self, rules=rules, chosen=place)
 
     def __len__(self) -> int:
-        """Terms that have a weight at the chosen λ."""
+        """Number of terms with a nonzero weight at the chosen λ."""
         return int(self.n_terms[self.chosen])
 
     def __str__(self) -> str:
@@ -192,7 +194,7 @@ class AdditiveRules(Result):
         low, high, mean, scale = (number_text(x, digits=_DIGITS) for x in (term.low, term.high, term.mean, term.scale))
         return f"{scale} · ({self.feature_names[term.feature]} in [{low}, {high}] - {mean})"
 
-    def _says(self) -> list[str]:
+    def _summary(self) -> list[str]:
         lam = number_text(self.lams[self.chosen], digits=3)
         return [self.loss, f"{counted(len(self), 'term')} at lam {lam}", counted(self.n_features, "feature")]
 

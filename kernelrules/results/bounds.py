@@ -1,4 +1,4 @@
-"""What bounds return: risk ≤ empirical + complexity + deviation with probability 1 - eta, and simulated estimates."""
+"""Results of bounds: risk ≤ empirical + complexity + deviation with probability 1 - eta, and simulated estimates."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ class Bound(Result):
     empirical : float
         The mean loss on the sample.
     complexity : float
-        Twice a bound of the Rademacher complexity: what the class of functions can fit of pure noise.
+        Twice a bound of the Rademacher complexity: how well the class of functions can fit pure noise.
     deviation : float
-        What the sample itself may be unlike its source.
+        How far the sample may deviate from its distribution.
     eta : float
         The probability with which the bound may fail, over samples.
     n : int
         Size of the sample.
     about : str
-        What was bounded, and for which functions.
+        The bounded quantity, and the class of functions.
     """
 
     empirical: float
@@ -44,21 +44,21 @@ class Bound(Result):
 
     @property
     def vacuous(self) -> bool:
-        """Whether it says nothing: no risk here is above 1."""
+        """Whether the bound is trivial, because every risk is at most 1."""
         return self.total >= 1.0
 
     def __str__(self) -> str:
-        says = "says nothing: a risk is at most 1" if self.vacuous else f"with probability {1 - self.eta:g}"
+        meaning = "vacuous: a risk is at most 1" if self.vacuous else f"with probability {1 - self.eta:g}"
         total, empirical, complexity, deviation = (
             f"{part:.4f}" if part < 1e4 else f"{part:.3g}"
             for part in (self.total, self.empirical, self.complexity, self.deviation)
         )
         return (
-            f"{self.about} <= {total} ({says})\n"
+            f"{self.about} <= {total} ({meaning})\n"
             f"  = {empirical} on the {self.n} points + {complexity} for the class of functions + {deviation} for chance"
         )
 
-    def _says(self) -> list[str]:
+    def _summary(self) -> list[str]:
         parts = " + ".join(map(number, (self.empirical, self.complexity, self.deviation)))
         end = "vacuous" if self.vacuous else f"with probability {1 - self.eta:g}"
         return [f"{short(self.about, 80)} ≤ {number(self.total)} = {parts}", end, f"n = {self.n}"]
@@ -72,9 +72,9 @@ class Estimate(NamedTuple):
     value : float
         The mean.
     standard_error : float
-        Of the mean.
+        Standard error of the mean.
     n_draws : int
-        How many there were.
+        Number of draws.
     """
 
     value: float

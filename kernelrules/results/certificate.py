@@ -1,34 +1,41 @@
-"""How good a solution is, whatever was solved."""
+"""The certificate of a solution, for every solver of the package, and the warning if the tolerance was not reached."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kernelrules.results.show import Result, number, of_certificate
+from kernelrules.results.show import Result, certificate_text, number
 
-__all__ = ["Certificate"]
+__all__ = ["Certificate", "ConvergenceWarning"]
+
+
+class ConvergenceWarning(UserWarning):
+    """The solver stopped before the tolerance was reached; the certificate of the result has the gap."""
 
 
 @dataclass(frozen=True, repr=False)
 class Certificate(Result):
-    """How good a solution is, from the solution alone.
+    """Objective, lower bound and optimality of a solution, computed from the solution alone.
 
     Attributes
     ----------
     primal : float
-        The objective that was to be minimised, at the solution's w and the constant that is best for it.
+        The objective at the solution.
     dual : float
-        A lower bound of it: where the kernel is positive semi-definite, no solution whatever is better than this.
+        A lower bound of the objective of every solution, if the kernel is positive semi-definite.
     gap : float
-        primal - dual, at least 0 but for rounding; in `erm` more than that where rounding may hide a part of it. The
-        solution is at most this far from the best, under the same condition.
+        primal - dual, at least 0 up to rounding; in `erm` larger if rounding may hide a part of it. The
+        objective is at most this far from the minimum, under the same condition.
     kkt : float
-        The largest violation of the optimality conditions. It is what `tol` limits in `svm` and `graph`; in `ridge`
-        and `erm` that is the gap relative to the primal objective.
+        The largest violation of the optimality conditions, which `tol` limits in `svm` and `graph`; in `ridge`
+        and `erm`, `tol` limits the gap relative to the primal objective. With weights w of an `svm` it is at least
+        ½‖w - Σ coefficient · support vector‖² / Σ abs(coefficient).
     iterations : int
         Steps of the solver.
     converged : bool
-        Whether what `tol` limits is as small as was asked for.
+        Whether the quantity that `tol` limits is within it.
+    beyond : str or None
+        For an `svm` that did not converge because numbers need more digits than float64 has: which numbers.
     """
 
     primal: float
@@ -37,7 +44,8 @@ class Certificate(Result):
     kkt: float
     iterations: int
     converged: bool
+    beyond: str | None = None
 
-    def _says(self) -> list[str]:
+    def _summary(self) -> list[str]:
         steps = f"{self.iterations} iterations"
-        return [of_certificate(self), f"kkt {number(self.kkt, 2)}", steps, *(["converged"] if self.converged else [])]
+        return [certificate_text(self), f"kkt {number(self.kkt, 2)}", steps, *(["converged"] if self.converged else [])]

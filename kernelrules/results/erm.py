@@ -1,4 +1,4 @@
-"""What empirical risk minimisation returns: f(x) = Σᵢ αᵢ k(x, xᵢ) + b, one of two classes, or one a class of more."""
+"""Result of empirical risk minimisation: f(x) = Σᵢ αᵢ k(x, xᵢ) + b, one machine for two classes, else one per class."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from kernelrules.results.certificate import Certificate
-from kernelrules.results.show import Result, counted, number, of_certificate, short
+from kernelrules.results.show import Result, certificate_text, counted, number, short
 
 __all__ = ["ErmFit"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ErmFit(Result):
-    """A kernel machine for a smooth loss, or one a class where there are more than two.
+    """A kernel machine for a convex loss, or one per class if there are more than two.
 
     The decision values are k(X, fit.X) · alphaᵀ + intercept.
 
@@ -32,21 +32,21 @@ class ErmFit(Result):
     alpha : ndarray (n_machines, n)
         Coefficients of the training points; 0 for those of weight 0.
     weights : ndarray (n_machines, n_weights) or None
-        Where the fit worked with explicit features φ (Linear and Polynomial kernels, as many points as features or
-        more), their weights: decision values are then φ(X) · weightsᵀ + intercept, and alpha is the dual solution.
+        If the fit used explicit features φ (Linear and Polynomial kernels with at least as many points as features),
+        their weights: decision values are then φ(X) · weightsᵀ + intercept, and alpha is the dual solution.
     intercept : ndarray (n_machines,)
-        Constant terms; 0 unless they were asked for.
+        Constant terms; 0 if they were not fitted.
     norms : ndarray (n_machines,)
         ‖f‖ of each machine in the space of the kernel, without its intercept.
     certificate : Certificate
-        The worst: of a machine that did not converge first, then of that with the largest gap relative to its
+        The worst certificate: of a machine that did not converge, else of the one with the largest gap relative to its
         objective.
     certificates : tuple of Certificate
-        One a machine.
+        One per machine.
     X : ndarray, csr_array or None
-        The training points; None for a precomputed kernel, and where there are weights.
+        The training points; None for a precomputed kernel, and if there are weights.
     n_features : int
-        Columns that data must have; for a precomputed kernel the number of training points.
+        Number of columns of the data; for a precomputed kernel the number of training points.
     """
 
     loss: str
@@ -62,12 +62,12 @@ class ErmFit(Result):
     X: Any = field(repr=False)
     n_features: int
 
-    def _says(self) -> list[str]:
+    def _summary(self) -> list[str]:
         sizes = [f"{len(self.classes)} classes", counted(self.alpha.shape[1], "point")]
         return [
             self.loss,
             f"λ = {number(self.lam)}",
             short(repr(self.kernel)),
             *sizes,
-            of_certificate(self.certificate),
+            certificate_text(self.certificate),
         ]

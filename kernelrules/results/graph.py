@@ -1,4 +1,4 @@
-"""What fits on graphs return: a value, or a class, for every point of the graph."""
+"""Result of fits on graphs: a value or a class for every point of the graph."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ class GraphFit(Result):
     Attributes
     ----------
     values : ndarray (m,) or (m, K)
-        Of one target; or a column for each target or class. NaN for points that no label reaches.
+        Values of one target, or a column per target or class. NaN for points that no label reaches.
     classes : ndarray or None
         In ascending order; None for regression.
     labels : ndarray (m,) or None
-        The class of every point; a masked array where points are unreached; None for regression.
+        The class of every point; a masked array if some points are unreached; None for regression.
     labelled : ndarray (n,)
         The labelled points.
     unreached : ndarray
         Points in components without a label, ascending.
     residual : ndarray (K,)
-        Of each column, `|D⁻¹(b - A f)| / |D⁻¹b|` for the system A f = b that was solved, D the diagonal of A.
+        `|D⁻¹(b - A f)| / |D⁻¹b|` of each column, for the system A f = b that was solved, D being the diagonal of A.
     certificate : Certificate
-        Of all columns together: `primal` is the objective, `kkt` the largest residual.
+        Certificate of all columns together: `primal` is the objective, `kkt` the largest residual.
     lam : float
         The λ of the fit.
     normalised : bool
-        Whether the Laplacian was the normalised one.
+        Whether the Laplacian was normalised.
     """
 
     values: np.ndarray
@@ -48,9 +48,9 @@ class GraphFit(Result):
     lam: float
     normalised: bool
 
-    def _says(self) -> list[str]:
+    def _summary(self) -> list[str]:
         what = "regression" if self.classes is None else f"{len(self.classes)} classes"
-        said = [what, counted(len(self.values), "point"), f"{len(self.labelled)} labelled", f"λ = {number(self.lam)}"]
+        parts = [what, counted(len(self.values), "point"), f"{len(self.labelled)} labelled", f"λ = {number(self.lam)}"]
         lost = [f"{len(self.unreached)} unreached"] if len(self.unreached) else []
         end = [] if self.certificate.converged else ["not converged"]
-        return [*said, *lost, f"residual {number(np.max(self.residual, initial=0.0), 2)}", *end]
+        return [*parts, *lost, f"residual {number(np.max(self.residual, initial=0.0), 2)}", *end]

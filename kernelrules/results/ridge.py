@@ -1,4 +1,4 @@
-"""What kernel ridge regression returns: a fit, the fits of a path over λ, a posterior, a fit of explicit features.
+"""Results of kernel ridge regression: a fit, the fits of a path over λ, a posterior, a fit of explicit features.
 
 f(x) = Σᵢ αᵢ k(x, xᵢ) + b, or Φ(x)·w + b
 """
@@ -11,17 +11,17 @@ from typing import Any
 import numpy as np
 
 from kernelrules.results.certificate import Certificate
-from kernelrules.results.show import Result, counted, number, of_certificate, short, some_of, table
+from kernelrules.results.show import Result, certificate_text, counted, evenly_spaced, number, short, table
 
 __all__ = ["FeatureRidge", "Posterior", "RidgeFit", "RidgePath"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RidgeFit(Result):
-    """A ridge regression, in whichever representation it was solved.
+    """A ridge regression, in any of its four forms.
 
-    Predictions are k(x, X)·alpha + intercept; where there are `weights`, also Φ(x)·weights + intercept. With targets
-    y of two dimensions (n, t), everything that is said to have n entries here has t columns.
+    Predictions are k(x, X)·alpha + intercept; if there are `weights`, also Φ(x)·weights + intercept. With targets y of
+    two dimensions (n, t), arrays of n entries have t columns.
 
     Attributes
     ----------
@@ -34,31 +34,31 @@ class RidgeFit(Result):
     lam : float
         λ of the objective (1/W) Σ w (f - y)² + λ‖f‖².
     fitted : ndarray (m,)
-        f at every point: the labelled ones first, then the unlabelled.
+        f at every point, first the labelled ones, then the unlabelled.
     alpha : ndarray (n,)
-        Coefficients of the labelled points; 0 where the sample weight is.
+        Coefficients of the labelled points; 0 for points of weight 0.
     weights : ndarray (q,) or None
-        Of the features of `kernels.feature_map`, in form "features".
+        Weights of the features of `kernels.feature_map`, in form "features".
     intercept : float or ndarray (t,)
-        The constant; 0 where none was asked for.
+        The constant; 0 if none was fitted.
     certificate : Certificate
-        Of the sum over targets. kkt is the largest absolute residual of the equations that were solved: of
+        Certificate of the sum over targets. kkt is the largest absolute residual of the equations solved: of
         y - f = λWα/w for the kernel's forms, of weights = Φᵀα for "features". converged: the gap of every target is at
         most tol times its primal objective, or its residual is rounding error.
     X : ndarray or csr_array
         The labelled points; for `Precomputed` the kernel matrix that was given.
     y : ndarray (n,)
-        The targets; 0 where the sample weight is.
+        The targets; 0 for points of weight 0.
     sample_weight : ndarray (n,)
         The weights of the labelled points.
     n_features : int
-        Columns that data must have; for `Precomputed` those of the kernel matrix.
+        Number of columns of the data; for `Precomputed` those of the kernel matrix.
     has_intercept : bool
         Whether the constant was fitted.
     factor : ndarray or None
         With `keep_factor`: on and below the diagonal the Cholesky factor of K + λW diag(1/w), over the points of
-        positive weight; of float32 data in float32, where that is near enough. What is above the diagonal is
-        something else.
+        positive weight; for float32 data in float32, if that is accurate enough. Entries above the diagonal have no
+        meaning.
     """
 
     form: str
@@ -77,9 +77,9 @@ class RidgeFit(Result):
     has_intercept: bool = False
     factor: np.ndarray | None = field(default=None, repr=False)
 
-    def _says(self) -> list[str]:
+    def _summary(self) -> list[str]:
         kernel, points = short(repr(self.kernel)), counted(len(self.alpha), "point")
-        return [f"form {self.form}", f"λ = {number(self.lam)}", kernel, points, of_certificate(self.certificate)]
+        return [f"form {self.form}", f"λ = {number(self.lam)}", kernel, points, certificate_text(self.certificate)]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -89,23 +89,23 @@ class FeatureRidge(Result):
     Attributes
     ----------
     weights : ndarray (q,) or (q, t)
-        Of the features.
+        Weights of the features.
     intercept : float or ndarray (t,)
-        The constant; 0 where none was asked for.
+        The constant; 0 if none was fitted.
     lam : float
         λ of the objective (1/W) Σ w (f - y)² + λ‖weights‖².
     feature_map : object or None
-        Φ; None for the columns as they are.
+        Φ; None for the columns themselves.
     n_features : int
-        Columns that data must have.
+        Number of columns of the data.
     n_rows : int
-        Rows of all blocks.
+        Number of rows of all blocks.
     total_weight : float
         W.
     has_intercept : bool
         Whether the constant was fitted.
     certificate : Certificate
-        Of the sum over targets, from the moments of the data, which are sums in float64. kkt is the largest absolute
+        Certificate of the sum over targets, from the moments of the data in float64. kkt is the largest absolute
         residual of weights = Φᵀα.
     """
 
@@ -122,19 +122,19 @@ class FeatureRidge(Result):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Posterior(Result):
-    """A Gaussian process at some points, given what was fitted.
+    """The posterior of a Gaussian process at some points, given a fit.
 
     Attributes
     ----------
     mean : ndarray (k,) or (k, t)
         The predictions.
     variance : ndarray (k,)
-        Of the function's value, without the noise of an observation. Never negative.
+        Variance of the function, without the noise of an observation. Never negative.
     noise : float
         λW, the variance of an observation of weight 1: `variance + noise` is that of a new observation.
     log_marginal_likelihood : float
-        Of the targets, summed over them; with an intercept the restricted one. Of float32 data good to some
-        hundredths a target.
+        Log marginal likelihood, summed over targets; with an intercept the restricted one. For float32 data it is
+        accurate to a few hundredths per target.
     """
 
     mean: np.ndarray
@@ -142,12 +142,12 @@ class Posterior(Result):
     noise: float
     log_marginal_likelihood: float
 
-    def _says(self) -> list[str]:
+    def _summary(self) -> list[str]:
         deviation = np.sqrt(self.variance)
-        said = [counted(len(self.mean), "point"), f"noise {number(self.noise)}"]
+        parts = [counted(len(self.mean), "point"), f"noise {number(self.noise)}"]
         if deviation.size:
-            said.append(f"deviation {number(deviation.min(), 3)} to {number(deviation.max(), 3)}")
-        return [*said, f"log marginal likelihood {number(self.log_marginal_likelihood)}"]
+            parts.append(f"deviation {number(deviation.min(), 3)} to {number(deviation.max(), 3)}")
+        return [*parts, f"log marginal likelihood {number(self.log_marginal_likelihood)}"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -161,18 +161,18 @@ class RidgePath(Result):
     loo_errors : ndarray (l,)
         Weighted mean of the squared leave-one-out residuals (summed over targets).
     loo_residuals : ndarray (l, n) or (l, n, t)
-        yᵢ - fᵢ where fᵢ was fitted without point i, at the same λW: that is, with λW/(W - wᵢ) for λ. NaN for points
+        yᵢ - fᵢ, fᵢ being fitted without point i at the same λW, that is, with λW/(W - wᵢ) for λ. NaN for points
         of weight 0.
     dof : ndarray (l,)
-        Effective degrees of freedom, the trace of the hat matrix; with an intercept it counts.
+        Effective degrees of freedom: the trace of the hat matrix, intercept included.
     best : int
-        Where `loo_errors` is smallest.
+        Index of the smallest of `loo_errors`.
     alphas : ndarray (l, n) or (l, n, t)
         Coefficients of the points.
     weights : ndarray (l, q) or (l, q, t), or None
-        Of the features, where form is "features".
+        Weights of the features, if form is "features".
     intercepts : ndarray (l,) or (l, t)
-        Constants; 0 where none was asked for.
+        Constants; 0 if none was fitted.
     fitted : ndarray (l, n) or (l, n, t)
         f at the points.
     form : str
@@ -180,7 +180,7 @@ class RidgePath(Result):
     kernel : Kernel or callable
         With gamma as a number.
     X, y, sample_weight : ndarray
-        What was fitted.
+        The training data.
     has_intercept : bool
         Whether the constant was fitted.
     """
@@ -201,13 +201,13 @@ class RidgePath(Result):
     sample_weight: np.ndarray = field(repr=False)
     has_intercept: bool
 
-    def _says(self) -> list[str]:
+    def _summary(self) -> list[str]:
         n, best = self.alphas.shape[1], self.best
         chosen = f"best {number(self.lams[best], 3)}: leave-one-out error {number(self.loo_errors[best])}"
         span = f"λ {number(self.lams.min(), 3)} to {number(self.lams.max(), 3)}"
         return [counted(len(self.lams), "fit"), span, counted(n, "point"), short(repr(self.kernel), 50), chosen]
 
-    def _body(self) -> str:
-        places = some_of(len(self.lams), self.best)
+    def _html_body(self) -> str:
+        places = evenly_spaced(len(self.lams), self.best)
         rows = [(self.lams[k], self.loo_errors[k], self.dof[k]) for k in places]
         return table(("λ", "leave-one-out error", "degrees of freedom"), rows, bold=places.index(self.best))

@@ -1,7 +1,9 @@
-"""What rule learners return: conditions, rules, and lists of rules.
+"""Results of rule learners: conditions, rules, and lists of rules.
 
-A rule is IF condition & condition & ... THEN prediction. A list answers with its first rule that holds, and with its
-default (OTHERWISE) where none does; the rules of a tree exclude one another, so that their order does not matter.
+A rule is IF condition & condition & ... THEN prediction. A list predicts by its first rule that holds, or by its
+default (OTHERWISE) if none does; the rules of a tree are disjoint, so that their order does not matter.
+
+A column from n_features on is a sum of columns: x·direction, as in an oblique split of a tree.
 
     a condition on column j holds for a row x  iff  low < x_j ≤ high, or the code of x_j is one of `categories`;
                                                     for a missing x_j iff `missing`
@@ -21,25 +23,25 @@ from kernelrules.results.show import Result, counted, number, short, table
 
 __all__ = ["UNSEEN", "Condition", "Coverage", "Rule", "RuleList"]
 
-_MOST_SHOWN = 50  # rules in a table
+_MAX_RULES_SHOWN = 50  # rules in a table
 
 
 @dataclass(frozen=True, repr=False)
 class Condition(Result):
-    """What a rule asks of one column.
+    """A condition on one column.
 
-    Every combination means what the fields say: without limits and categories, the value is known; with `missing` as
-    well, always true (no rule needs it); with an empty interval or no categories, and `missing`, the value is missing.
+    Without limits and categories, the condition is that the value is known; with `missing` in addition, it is always
+    true. With an empty interval or no categories, and `missing`, the condition is that the value is missing.
 
     Attributes
     ----------
     feature : int
-        The column.
+        The column; from the list's n_features on, row feature - n_features of its `directions`.
     low, high : float
-        low < x <= high; infinite where there is no limit.
+        low < x <= high; infinite if there is no limit.
     categories : tuple of int, or None
-        For a column of categories the codes (places in `RuleList.levels`) that satisfy it, ascending; -1 stands for all
-        levels that the training data did not have. None for numbers.
+        For a column of categories the codes (indices into `RuleList.levels`) that satisfy it, ascending; -1 is the code
+        of all unseen levels. None for numbers.
     missing : bool
         Whether a missing value satisfies it.
     """
@@ -52,7 +54,7 @@ class Condition(Result):
 
     @property
     def only_missing(self) -> bool:
-        """Whether no value satisfies it but a missing one."""
+        """Whether only a missing value satisfies it."""
         return self.missing and (not self.low < self.high if self.categories is None else not self.categories)
 
     @property
@@ -60,12 +62,12 @@ class Condition(Result):
         """Whether every number satisfies it, and a missing value does not."""
         return self.categories is None and not self.missing and self.low == -math.inf and self.high == math.inf
 
-    def _says(self) -> list[str]:
-        said = [str(self.feature)]
-        said += [f"low={float(self.low)!r}"] if self.low != -math.inf else []
-        said += [f"high={float(self.high)!r}"] if self.high != math.inf else []
-        said += [f"categories={short(self.categories)}"] if self.categories is not None else []
-        return said + (["missing=True"] if self.missing else [])
+    def _summary(self) -> list[str]:
+        parts = [str(self.feature)]
+        parts += [f"low={float(self.low)!r}"] if self.low != -math.inf else []
+        parts += [f"high={float(self.high)!r}"] if self.high != math.inf else []
+        parts += [f"categories={short(self.categories)}"] if self.categories is not None else []
+        return parts + (["missing=True"] if self.missing else [])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -75,19 +77,19 @@ class Rule(Result):
     Attributes
     ----------
     conditions : tuple of Condition
-        At most one for a column; none is always true.
-    prediction : label, float or ndarray (n_outputs,)
-        One of the list's classes, or what a regression predicts.
+        At most one per column; a rule without conditions always holds.
+    prediction : label, float, ndarray (n_outputs,) or LinearFunction
+        A class of the list, or the value of a regression; for a linear leaf a function of the row.
     support : float
-        Share of the training weight that the rule covers; of an ordered list, that no earlier rule covers.
+        Share of the training weight that the rule covers and, in an ordered list, no earlier rule covers.
     confidence : float
         Share of the covered weight that has the predicted class; NaN for regression.
     n : int or float
-        Training rows covered; fractions of rows count as such.
+        Number of training rows covered; fractional rows count as fractions.
     weight : float
-        Their weight.
+        Weight of these rows.
     shares : ndarray (n_classes,) or None
-        Shares of the classes among them, for classification.
+        Shares of the classes among these rows; None for regression.
     """
 
     conditions: tuple[Condition, ...]
@@ -98,48 +100,55 @@ class Rule(Result):
     weight: float
     shares: np.ndarray | None = None
 
-    def _says(self) -> list[str]:
-        sure = [] if math.isnan(self.confidence) else [f"confidence {number(self.confidence, 3)}"]
+    def _summary(self) -> list[str]:
+        confidence = [] if math.isnan(self.confidence) else [f"confidence {number(self.confidence, 3)}"]
         what = f"{counted(len(self.conditions), 'condition')} → {short(self.prediction, 40)}"
-        return [what, f"support {number(self.support, 3)}", *sure, f"n = {number(self.n)}"]
+        return [what, f"support {number(self.support, 3)}", *confidence, f"n = {number(self.n)}"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RuleList(Result):
-    """Rules, and what to say where none holds. Iterable, indexable; `str` prints it as a person writes.
+    """Rules, and a default if none holds. Iterable and indexable; `str` returns one rule per line.
 
     Attributes
     ----------
     rules : tuple of Rule
-        In order.
-    default : label, float or ndarray (n_outputs,)
-        What is predicted where no rule holds: OTHERWISE.
+        The rules, in order.
+    default : label, float, ndarray (n_outputs,) or LinearFunction
+        The prediction if no rule holds: OTHERWISE.
     default_shares : ndarray (n_classes,) or None
-        Shares of the classes there, for classification.
+        Shares of the classes among the rows of the default; None for regression.
     classes : ndarray or None
         In ascending order; None for regression.
     feature_names : tuple of str
-        What the columns are called in text.
+        Names of the columns in text.
     class_names : tuple of str, or None
-        What the classes are called in text.
+        Names of the classes in text.
     levels : tuple
         For each column None if it is numerical, else its levels in the order of their codes, as `Tree.categories`.
     n_features : int
-        Columns that data must have.
+        Number of columns of the data.
     ordered : bool
-        Whether the first rule that holds counts; otherwise no two rules hold at once.
+        Whether the first rule that holds decides; otherwise no two rules hold at once.
     complete : bool
-        Whether some rule holds for every row, so that the default is never needed.
+        Whether some rule holds for every row, so that the default is never used.
     missing : str
-        "error" where data with missing values are refused, else how the learner treated them.
+        "error" if data with missing values are refused, else how the learner treated them.
     missing_seen : ndarray (n_features,) of bool, or None
-        Columns that had missing values in training: text names missing values of these only. None: of all.
+        Columns with missing values in training: text mentions missing values of these only. None: of all.
     columns : tuple of str, or None
-        Names that the columns of a data frame must have, those of the training data; None: any.
+        Column names that a data frame must have, those of the training data; None: any.
     n_train : int
-        Rows of the training data.
+        Number of training rows.
     n_outputs : int
-        Numbers that a regression predicts.
+        Number of targets of a regression.
+    indicators : ndarray (n_features,) of bool, or None
+        As in `Tree`: columns of truth values, or of counts in sparse data. None: no column.
+    directions : ndarray (n_sums, n_features) or None
+        Coefficients of the sums that conditions compare with limits. A sum with a missing value in it is missing.
+    fill : ndarray (n_features,) or None
+        Replacements of missing values in linear functions, and with missing="zero" or "impute" in sums; None: they stay
+        missing. Conditions on single columns have their own rule for missing values.
     """
 
     rules: tuple[Rule, ...]
@@ -157,14 +166,17 @@ class RuleList(Result):
     columns: tuple[str, ...] | None = None
     n_train: int = 0
     n_outputs: int = 1
+    indicators: np.ndarray | None = None
+    directions: np.ndarray | None = None
+    fill: np.ndarray | None = None
 
     @property
     def n_conditions(self) -> int:
-        """Conditions of all rules."""
+        """Number of conditions of all rules."""
         return sum(len(rule.conditions) for rule in self.rules)
 
     def __len__(self) -> int:
-        """Rules, the default not counted."""
+        """Number of rules, without the default."""
         return len(self.rules)
 
     def __iter__(self) -> Iterator[Rule]:
@@ -172,46 +184,48 @@ class RuleList(Result):
         return iter(self.rules)
 
     def __getitem__(self, place: int | slice) -> Any:
-        """A rule; of a slice, the list of these rules only, with the same default."""
+        """A rule, or for a slice the list of these rules with the same default."""
         if isinstance(place, slice):
             return replace(self, rules=self.rules[place], complete=False)
         return self.rules[place]
 
     def __str__(self) -> str:
-        """One rule a line."""
+        """One rule per line."""
         return list_text(self)
 
-    def _says(self) -> list[str]:
+    def _summary(self) -> list[str]:
         kind = "ordered" if self.ordered else "disjoint"
         sizes = counted(self.n_conditions, "condition"), counted(self.n_features, "feature")
         return [counted(len(self.rules), f"{kind} rule"), *sizes]
 
-    def _body(self) -> str:
+    def _html_body(self) -> str:
         rows = []
-        for rule in self.rules[:_MOST_SHOWN]:
+        for rule in self.rules[:_MAX_RULES_SHOWN]:
             when = " & ".join(condition_texts(rule, self)) or "ALWAYS"
-            sure = "" if math.isnan(rule.confidence) else f"{rule.confidence:.3f}"
-            rows.append((when, prediction_text(rule.prediction, self), number(rule.n), f"{rule.support:.3f}", sure))
+            confidence = "" if math.isnan(rule.confidence) else f"{rule.confidence:.3f}"
+            rows.append(
+                (when, prediction_text(rule.prediction, self), number(rule.n), f"{rule.support:.3f}", confidence)
+            )
         if not self.complete:
             rows.append(("OTHERWISE", prediction_text(self.default, self), "", "", ""))
-        more = len(self.rules) - _MOST_SHOWN
+        more = len(self.rules) - _MAX_RULES_SHOWN
         return table(("if", "then", "n", "support", "confidence"), rows, more=more)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Coverage(Result):
-    """Which rows the rules of a list hold for.
+    """The rows for which the rules of a list hold.
 
     Attributes
     ----------
     rule : ndarray (n,) of int64
-        The rule that answers for each row: the first that holds; -1 where none does.
+        The first rule that holds for each row; -1 if none does.
     first : ndarray (n_rules,) of int64
-        Rows that each rule answers for.
+        Number of rows for which each rule is the first to hold.
     raw : ndarray (n_rules,) of int64
-        Rows that each rule holds for, whatever the rules before it.
+        Number of rows for which each rule holds, whether or not an earlier rule does.
     otherwise : int
-        Rows that no rule holds for.
+        Number of rows for which no rule holds.
     """
 
     rule: np.ndarray
@@ -219,10 +233,12 @@ class Coverage(Result):
     raw: np.ndarray
     otherwise: int
 
-    def _says(self) -> list[str]:
+    def _summary(self) -> list[str]:
         sizes = counted(len(self.rule), "row"), counted(len(self.first), "rule")
-        return [*sizes, f"{self.otherwise} rows that no rule holds for"]
+        return [*sizes, f"{self.otherwise} rows without a rule"]
 
-    def _body(self) -> str:
-        rows = [(k, self.first[k], self.raw[k]) for k in range(min(len(self.first), _MOST_SHOWN))]
-        return table(("rule", "answers for", "holds for"), rows, more=len(self.first) - len(rows))
+    def _html_body(self) -> str:
+        rows = [(k, self.first[k], self.raw[k]) for k in range(min(len(self.first), _MAX_RULES_SHOWN))]
+        return table(
+            ("rule", "rows where it holds first", "rows where it holds"), rows, more=len(self.first) - len(rows)
+        )

@@ -1,12 +1,12 @@
-"""How results look: `repr` in one short line, and in a notebook a small table.
+"""How results are displayed: `repr` is one short line, and a notebook shows a small table below it.
 
-Both are made here for every result, from what the class says of itself:
+Both are made here for every result, from two methods of its class:
 
-    _says()   a few short texts: kind, sizes, certificate     ->  Name(text, text, ...)
-    _body()   HTML that is more than the table of the fields   ->  below that line
+    _summary()     a few short texts, such as kind, sizes, certificate   ->  Name(text, text, ...)
+    _html_body()   HTML below that line; by default the table of the fields
 
-Invariant: the line has no line break and less than 200 characters; HTML is self-contained, closes what it opens, and
-whatever came from data (names, labels, levels) is escaped.
+Invariant: the line has no line break and less than 200 characters. HTML is self-contained, all its elements are closed,
+and everything that comes from data (names, labels, levels) is escaped.
 """
 
 from __future__ import annotations
@@ -18,45 +18,49 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Result", "card", "counted", "fields_table", "number", "of_certificate", "short", "some_of", "table"]
+from kernelrules.results.frozen import Frozen
 
-_MOST_LETTERS = 190
-_MOST_ROWS = 30
-_FEW = 6  # entries of an array that are written out
+__all__ = ["Result", "card", "certificate_text", "counted", "evenly_spaced", "fields_table", "number", "short", "table"]
+
+_MAX_REPR_LENGTH = 190
+_MAX_TABLE_ROWS = 30
+_MAX_ENTRIES_WRITTEN = 6  # entries of an array that are written out
 _LINE = "border-bottom:1px solid rgba(128,128,128,.35)"
 _CELL = "text-align:left;padding:2px 12px 2px 0"  # notebooks have cells to the right
 _FRAME = "font-family:sans-serif;font-size:13px;line-height:1.4;overflow-x:auto;max-width:70em"
 
 
-class Result:
-    """What a result shows of itself. Fields declared with `field(repr=False)` are not in its table."""
+class Result(Frozen):
+    """Base of results: `repr` and HTML. Fields declared with `field(repr=False)` are not in the table."""
 
-    def _says(self) -> Iterable[str]:
+    def _summary(self) -> Iterable[str]:
         return (f"{name} {value_text(value)}" for name, value in _shown_fields(self))
 
-    def _body(self) -> str:
+    def _html_body(self) -> str:
         return fields_table(self)
 
     def __repr__(self) -> str:
         """One line."""
-        return f"{type(self).__name__}({short(', '.join(self._says()), _MOST_LETTERS - len(type(self).__name__))})"
+        return (
+            f"{type(self).__name__}({short(', '.join(self._summary()), _MAX_REPR_LENGTH - len(type(self).__name__))})"
+        )
 
     def _repr_html_(self) -> str:
         """For notebooks."""
-        return card(self, self._body())
+        return card(self, self._html_body())
 
 
 # ---- texts ------------------------------------------------------------------------------------------------------
 
 
 def short(text: Any, most: int = 60) -> str:
-    """The text in one line of at most so many letters, the last an ellipsis where some are lost."""
+    """Return the text as one line of at most `most` characters; a longer one ends with an ellipsis."""
     line = " ".join(str(text).split())
     return line if len(line) <= most else f"{line[: most - 1].rstrip()}…"
 
 
 def number(value: Any, digits: int = 4) -> str:
-    """A number to a few digits; whole ones with all of them."""
+    """Return a number with a few digits; integers have all of them."""
     if isinstance(value, (bool, np.bool_)):
         return "yes" if value else "no"
     if isinstance(value, (int, np.integer)):
@@ -65,18 +69,18 @@ def number(value: Any, digits: int = 4) -> str:
 
 
 def counted(n: int, what: str, several: str | None = None) -> str:
-    """So many of something."""
+    """Return a number with its noun in the singular or plural."""
     return f"{n} {what if n == 1 else several or what + 's'}"
 
 
-def of_certificate(certificate: Any) -> str:
-    """How good a solution is, in a few words."""
+def certificate_text(certificate: Any) -> str:
+    """Return the duality gap and the objective of a solution."""
     end = "" if certificate.converged else ", not converged"
     return f"gap {number(certificate.gap, 2)} of {number(certificate.primal)}{end}"
 
 
 def value_text(value: Any) -> str:
-    """What stands in a table for a value of whatever type."""
+    """Return the text of a value of any type in a table."""
     if isinstance(value, np.ndarray):
         return _array_text(value)
     if isinstance(value, (bool, int, float, np.number, np.bool_)):
@@ -84,14 +88,16 @@ def value_text(value: Any) -> str:
     if isinstance(value, dict):
         return short(", ".join(f"{key} = {value_text(entry)}" for key, entry in value.items()))
     if isinstance(value, (tuple, list)):
-        return short(", ".join(map(value_text, value))) if len(value) <= _FEW else f"{len(value)} entries"
+        return (
+            short(", ".join(map(value_text, value))) if len(value) <= _MAX_ENTRIES_WRITTEN else f"{len(value)} entries"
+        )
     if hasattr(value, "nnz") and hasattr(value, "shape"):
         return f"{type(value).__name__} {_shape_text(value.shape)}, {counted(value.nnz, 'entry', 'entries')}"
     return short(value if isinstance(value, str) else repr(value), 120)
 
 
 def _array_text(array: np.ndarray) -> str:
-    if array.size <= _FEW and array.ndim == 1:
+    if array.size <= _MAX_ENTRIES_WRITTEN and array.ndim == 1:
         return short("[" + ", ".join(value_text(entry) for entry in array.tolist()) + "]")
     text = f"{array.dtype} {_shape_text(array.shape)}"
     if array.dtype.kind not in "iuf" or array.size == 0:
@@ -116,19 +122,19 @@ def _shown_fields(result: Any) -> list[tuple[str, Any]]:
 
 
 def card(result: Any, body: str) -> str:
-    """The line in bold, and what comes below it."""
+    """Return the summary line, with the class in bold, and the HTML below it."""
     line = html.escape(repr(result))
     name = html.escape(type(result).__name__)
     return f'<div style="{_FRAME}"><div><b>{name}</b>{line[len(name) :]}</div>{body}</div>'
 
 
 def fields_table(result: Any) -> str:
-    """Names and values of the fields."""
+    """Return a table of the names and values of the fields."""
     return table((), [(name, value_text(value)) for name, value in _shown_fields(result)])
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[Any]], *, bold: int | None = None, more: int = 0) -> str:
-    """An HTML table of texts and numbers, escaped; one row in bold, and a last one that counts those left out."""
+    """Return an HTML table of escaped texts and numbers; row `bold` is in bold, and `more` rows are not shown."""
     lines = []
     if heads:
         lines.append(f'<tr style="{_LINE}">' + "".join(f'<th style="{_CELL}">{_cell(h)}</th>' for h in heads) + "</tr>")
@@ -148,7 +154,7 @@ def _cell(entry: Any) -> str:
     return html.escape(entry if isinstance(entry, str) else number(entry))
 
 
-def some_of(n: int, *always: int) -> list[int]:
-    """Up to thirty places of n, evenly, the first, the last and those asked for among them."""
-    places = np.arange(n) if n <= _MOST_ROWS else np.linspace(0, n - 1, _MOST_ROWS).round().astype(int)
+def evenly_spaced(n: int, *always: int) -> list[int]:
+    """Return up to thirty evenly spaced places of n, with the first, the last and those of `always`."""
+    places = np.arange(n) if n <= _MAX_TABLE_ROWS else np.linspace(0, n - 1, _MAX_TABLE_ROWS).round().astype(int)
     return sorted({*places.tolist(), *always})

@@ -1,6 +1,6 @@
-"""What growing a tree returns: its nodes, an array for each thing that is known of them, and surrogate splits.
+"""Results of growing a tree: its nodes as arrays, and surrogate splits.
 
-Invariant: nodes are in depth-first order, so that children come after their parents and a subtree is a stretch.
+Invariant: nodes are in depth-first order, so that children come after their parents and a subtree is a range of nodes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["Surrogates", "Tree"]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Surrogates(Result):
-    """Splits that stand in for those of a tree where their column is missing, the best of a node first.
+    """Surrogate splits, used if the column of a node's split is missing; the best of a node first.
 
     Attributes
     ----------
@@ -31,7 +31,7 @@ class Surrogates(Result):
     subset_start : ndarray (n_surrogates,)
         As in `Tree`, into the same flags.
     agreement : ndarray (n_surrogates,)
-        Share of the rows that it sends where the split does, of those that going with the majority gets wrong.
+        Share of the rows that it sends to the same side as the split, among those that the majority side misses.
     """
 
     start: np.ndarray
@@ -41,7 +41,7 @@ class Surrogates(Result):
     subset_start: np.ndarray
     agreement: np.ndarray
 
-    def _says(self) -> list[str]:
+    def _summary(self) -> list[str]:
         return [f"{len(self.feature)} splits for {counted(int((np.diff(self.start) > 0).sum()), 'node')}"]
 
 
@@ -52,7 +52,7 @@ class Tree(Result):
     Attributes
     ----------
     feature : ndarray (n_nodes,)
-        Column that a node splits on; -1 in leaves; from n_features on, row feature - n_features of `directions`.
+        Column of a node's split; -1 in leaves; from n_features on, row feature - n_features of `directions`.
     threshold : ndarray (n_nodes,)
         x <= threshold goes left; NaN in leaves and for subsets of categories.
     left, right : ndarray (n_nodes,)
@@ -60,22 +60,22 @@ class Tree(Result):
     value : ndarray (n_nodes, n_classes), (n_nodes,) or (n_nodes, n_outputs)
         Weighted shares of the classes; the mean or median of one target, or means of several.
     n_samples : ndarray (n_nodes,)
-        Training rows in the node; fractions of rows count as such.
+        Number of training rows in the node; fractional rows count as fractions.
     weight : ndarray (n_nodes,)
-        Their weight W.
+        Weight W of these rows.
     impurity : ndarray (n_nodes,)
-        Q of the node, by the criterion; entropy in bits.
+        Impurity Q of the node, by the criterion; entropy in bits.
     gain : ndarray (n_nodes,)
-        What the split takes off the loss W·Q, over the weight of all rows; 0 in leaves.
+        Decrease of the loss W·Q by the split, divided by the weight of all rows; 0 in leaves.
     missing_left : ndarray (n_nodes,) of bool
-        Side of a missing value: learned where some were missing in training, else the larger child's. With surrogates,
-        of rows that none of them helps: that of most rows whose value is known.
+        Whether a missing value goes left: learned if some were missing in training, else the side of the larger child.
+        With surrogates, for rows that none of them decides: the side of most rows with a known value.
     subset_start : ndarray (n_nodes,)
-        For a split on categories, where its flags begin in `subset_left`, one for each level; else -1.
+        For a split on categories, its first flag in `subset_left`, which has one per level; else -1.
     subset_left : ndarray of uint8
-        1 the level goes left, 0 right, 2 it did not occur in the node: then to the larger child.
+        1: the level goes left; 0: right; 2: it did not occur in the node, and goes to the larger child.
     criterion : str
-        What the tree was grown by.
+        The criterion by which the tree was grown.
     missing : str
         How missing values are treated.
     classes : ndarray or None
@@ -85,17 +85,20 @@ class Tree(Result):
     n_features, n_outputs, n_train : int
         Columns, targets and rows of the training data.
     feature_names : tuple or None
-        Names of the columns, where the data had any.
+        Names of the columns, if the data had any.
     surrogates : Surrogates or None
-        With missing="surrogate".
+        Surrogate splits, with missing="surrogate".
     fill : ndarray (n_features,) or None
-        What missing values are replaced by, with missing="impute" or "zero".
+        Replacements of missing values, with missing="impute" or "zero".
     directions : ndarray (n_oblique, n_features) or None
-        Of oblique splits: X·direction is compared with the threshold.
+        Directions of oblique splits: X·direction is compared with the threshold.
     linear : ndarray (n_nodes, n_features + 1) or None
         Coefficients and constant of the leaves' linear models.
     missing_seen : ndarray (n_features,) of bool, or None
         Columns that had missing values in training.
+    indicators : ndarray (n_features,) of bool, or None
+        Columns of truth values, or of counts in sparse data: for 0 <= t < 1, text is `x` for x > t and `not x` for
+        x <= t. None: no column.
     """
 
     feature: np.ndarray
@@ -123,27 +126,28 @@ class Tree(Result):
     directions: np.ndarray | None = None
     linear: np.ndarray | None = None
     missing_seen: np.ndarray | None = None
+    indicators: np.ndarray | None = None
 
     @property
     def n_nodes(self) -> int:
-        """Nodes, leaves included."""
+        """Number of nodes, leaves included."""
         return len(self.feature)
 
     @property
     def n_leaves(self) -> int:
-        """Leaves."""
+        """Number of leaves."""
         return int((self.left < 0).sum())
 
     @property
     def depth(self) -> int:
-        """Splits on the longest way from the root to a leaf."""
+        """Number of splits on the longest path from the root to a leaf."""
         depth = np.zeros(self.n_nodes, dtype=np.int64)
         for node in np.flatnonzero(self.left >= 0):  # parents come before their children
             depth[[self.left[node], self.right[node]]] = depth[node] + 1
         return int(depth.max(initial=0))
 
     def left_levels(self, node: int) -> np.ndarray:
-        """Levels of a split on categories that go left.
+        """Return the levels that a split on categories sends left.
 
         Parameters
         ----------
@@ -153,14 +157,14 @@ class Tree(Result):
         Returns
         -------
         ndarray
-            Of those that occurred in the node.
+            Those of the levels that occurred in the node.
         """
         levels, start = self.categories[self.feature[node]], self.subset_start[node]
         return levels[self.subset_left[start : start + len(levels)] == 1]
 
-    def _says(self) -> list[str]:
+    def _summary(self) -> list[str]:
         return [self.criterion, counted(self.n_leaves, "leaf", "leaves"), f"depth {self.depth}",
                 counted(self.n_features, "feature")]  # fmt: skip
 
-    def _body(self) -> str:
+    def _html_body(self) -> str:
         return tree_list(self)

@@ -1,6 +1,6 @@
-"""Nodes of a tree as a person writes them: `age ≤ 40`, `contact = yes`, `high (2, 1.00)`.
+"""Nodes of a tree as text: `age ≤ 40`, `contact = yes`, `high (2, 1.00)`.
 
-Numbers are written as in rule_text.py; with `digits` fewer, for pictures, as long as thresholds can be told apart.
+Numbers are written as in rule_text.py; `digits` gives fewer digits, as long as thresholds stay distinct.
 """
 
 from __future__ import annotations
@@ -8,8 +8,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
-
+from kernelrules.results.linear import leaf_prediction
 from kernelrules.results.rule_text import condition_text, digits_needed, number_text, prediction_text
 from kernelrules.results.splits import side_condition
 
@@ -17,7 +16,7 @@ __all__ = ["NamedTree"]
 
 
 class NamedTree:
-    """A tree with names for its columns and classes: its nodes in words."""
+    """A tree with names for its columns and classes: its nodes as text."""
 
     def __init__(
         self,
@@ -34,6 +33,10 @@ class NamedTree:
             feature_names=feature_names or tree.feature_names or tuple(f"x{j}" for j in range(tree.n_features)),
             levels=tree.categories,
             missing_seen=tree.missing_seen,
+            indicators=tree.indicators,
+            directions=tree.directions,
+            fill=tree.fill,
+            missing=tree.missing,
             classes=tree.classes,
             class_names=class_names,
             digits=digits_needed(thresholds)
@@ -41,42 +44,20 @@ class NamedTree:
             else dict.fromkeys(thresholds, digits) | digits_needed(thresholds, digits),
         )
 
-    def asks(self, node: int, *, left: bool = True) -> str:
-        """What is true of rows that a node sends left, or right."""
-        tree, column = self.tree, int(self.tree.feature[node])
-        if column >= tree.n_features:
-            return self._oblique(node, left=left)
-        return condition_text(side_condition(tree, node, left=left), self.names, exact=self.exact)
+    def split_text(self, node: int, *, left: bool = True) -> str:
+        """Return the condition of the rows that a node sends left, or right."""
+        return condition_text(side_condition(self.tree, node, left=left), self.names, exact=self.exact)
 
-    def _oblique(self, node: int, *, left: bool) -> str:
-        tree = self.tree
-        terms = self._terms(tree.directions[tree.feature[node] - tree.n_features])
-        side = "≤" if left else ">"
-        text = f"{terms} {side} {number_text(tree.threshold[node], exact=self.exact)}"
-        return f"{text} or missing" if self.exact and bool(tree.missing_left[node]) == left else text
-
-    def _terms(self, coefficients: np.ndarray) -> str:
-        """A sum of columns."""
-        text = ""
-        for column in np.flatnonzero(coefficients):
-            factor = float(coefficients[column])
-            sign = " + " if factor > 0 else " - "
-            text += f"{sign if text else sign.strip(' +')}{number_text(abs(factor), exact=self.exact)}"
-            text += f"·{self.names.feature_names[column]}"
-        return text
-
-    def says(self, leaf: int) -> str:
-        """What a leaf predicts."""
+    def prediction_text(self, leaf: int) -> str:
+        """Return the prediction of a leaf."""
         tree = self.tree
         if tree.classes is not None:
             return prediction_text(tree.classes[tree.value[leaf].argmax()], self.names, exact=self.exact)
-        if tree.linear is not None and tree.linear[leaf, :-1].any():
-            constant = number_text(tree.linear[leaf, -1], exact=self.exact)
-            return f"{self._terms(tree.linear[leaf, :-1])} + {constant}"
-        return prediction_text(tree.value[leaf], self.names, exact=self.exact)
+        answer = tree.value[leaf] if tree.linear is None or tree.left[leaf] >= 0 else leaf_prediction(tree, leaf)
+        return prediction_text(answer, self.names, exact=self.exact)
 
-    def figures(self, leaf: int) -> str:
-        """How many rows came to a leaf, and for classes the share that has the one predicted."""
+    def count_text(self, leaf: int) -> str:
+        """Return the number of rows of a leaf, and for classes the share of the predicted one."""
         tree = self.tree
         rows = number_text(float(tree.n_samples[leaf]), digits=5)
         return rows if tree.classes is None else f"{rows}, {tree.value[leaf].max():.2f}"

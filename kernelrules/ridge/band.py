@@ -1,16 +1,21 @@
-"""A symmetric matrix as QBQᵀ with B of few diagonals, and what (QBQᵀ + s)⁻¹ gives for many s.
+"""A symmetric matrix as QBQᵀ with a banded B, and the diagonal of (QBQᵀ + s)⁻¹ for many s.
 
-An eigendecomposition goes through a tridiagonal matrix, and half of that work are products of the whole matrix with
-one vector after the other, bounded by memory. A band is reached by products with WIDTH vectors at a time:
+An eigendecomposition reduces the matrix to tridiagonal form, and half of that work are products of the whole matrix
+with one vector after another, bounded by memory. Reduction to a band uses products with WIDTH vectors at a time:
 
     panel = VR by Householder,  H = I - VTVᵀ,  A := HᵀAH = A - VYᵀ - YVᵀ,  Y = X - ½V(TᵀVᵀX),  X = AVT
 
-and for each s, B + s = LLᵀ costs next to nothing, L⁻¹Qᵀ n² operations a diagonal (core/sweep.pyx):
+and for each s, B + s = LLᵀ (LAPACK's dpbtrf) costs little, L⁻¹Qᵀ n² operations per diagonal (core/linalg/banded.pyx):
 
     (A + s)⁻¹ = Q L⁻ᵀ L⁻¹ Qᵀ,  its diagonal the squared lengths of the columns of L⁻¹Qᵀ.
 
-Only what lies on and below the diagonal of A is kept up to date. Threads take blocks of rows, BLAS on one thread does
-their products: the bits are the same for any number of threads.
+Only entries on and below the diagonal of A are updated. Threads take blocks of rows, whose products BLAS computes on
+one thread each: the bits are the same for any number of threads.
+
+References
+----------
+Golub, G. H. and Van Loan, C. F. (2013). "Matrix Computations", 4th edition, sections 5.1 and 8.3. Johns Hopkins
+University Press.
 """
 
 from __future__ import annotations
@@ -22,14 +27,14 @@ import numpy as np
 from scipy.linalg import lapack
 
 from kernelrules import parallel
-from kernelrules.core import sweep
+from kernelrules.core.linalg import banded
 
 __all__ = ["Band"]
 
-WIDTH = 32
-_ROWS = 192  # of the matrix, that are treated together
-_TILE = 1024  # columns beside them, of what a core reads twice
-_TOGETHER = 4  # panels whose reflections are applied as one
+WIDTH = 32  # diagonals of the band below the main one: wider bands cost more per s than they save in the reduction
+_BLOCK_ROWS = 192  # rows of the matrix that a thread updates together
+_TILE_COLUMNS = 1024  # columns of these rows at a time, which stay in cache for two products
+_PANELS_AT_ONCE = 4  # panels whose reflections are applied as one
 
 
 def _reflectors(panel: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -52,7 +57,7 @@ class Band:
     Parameters
     ----------
     a : ndarray (n, n)
-        The matrix; spoilt.
+        The matrix; overwritten.
     n_threads : int
         Of the products; BLAS should be held to one.
     tick : callable, optional
@@ -61,7 +66,7 @@ class Band:
     Attributes
     ----------
     band : ndarray (WIDTH + 1, n)
-        B on and below its diagonal: band[k, j] = B[j + k, j], as LAPACK wants it.
+        B on and below its diagonal: band[k, j] = B[j + k, j], in LAPACK's layout.
     vectors : ndarray (n, n)
         Qᵀ.
     """
@@ -127,23 +132,23 @@ class Band:
         """Of the columns of L⁻¹Qᵀ, (n_shifts, n): the diagonals of the inverses."""
         out = np.empty((len(factors), self.n))
         told = None if tick is None else lambda done, total: tick(2 * total + done, 3 * total)
-        first = sweep.packed(factors[0].T)
+        first = banded.packed(factors[0].T)
         packed = np.empty((len(factors), *first.shape))  # filled one by one: no two copies of all of them
         packed[0] = first
         for i, lower in enumerate(factors[1:], 1):
-            packed[i] = sweep.packed(lower.T)
-        sweep.squared_lengths(packed, self.vectors, out, self.n_threads, told)
+            packed[i] = banded.packed(lower.T)
+        banded.squared_lengths(packed, self.vectors, out, self.n_threads, told)
         return out
 
 
 def _blocks(n: int) -> list[tuple[slice]]:
     """Rows that are treated together, the last first: those of a triangle are the longest."""
-    return [(slice(i, min(i + _ROWS, n)),) for i in range(0, n, _ROWS)][::-1]
+    return [(slice(i, min(i + _BLOCK_ROWS, n)),) for i in range(0, n, _BLOCK_ROWS)][::-1]
 
 
 def _tiles(n: int) -> list[slice]:
     """Columns beside so many rows that both stay in a core's cache."""
-    return [slice(j, min(j + _TILE, n)) for j in range(0, n, _TILE)]
+    return [slice(j, min(j + _TILE_COLUMNS, n)) for j in range(0, n, _TILE_COLUMNS)]
 
 
 def _both_sides(a: np.ndarray, v: np.ndarray, t: np.ndarray, n_threads: int) -> None:
@@ -195,8 +200,8 @@ def _product(out: np.ndarray, panels: list[Any], n_threads: int, tick: Callable[
     n = len(out)
     out[...] = 0.0
     out[np.arange(n), np.arange(n)] = 1.0
-    for first in reversed(range(0, len(panels), _TOGETHER)):
-        s, v, t = _joined(panels[first : first + _TOGETHER])
+    for first in reversed(range(0, len(panels), _PANELS_AT_ONCE)):
+        s, v, t = _joined(panels[first : first + _PANELS_AT_ONCE])
         part = out[s:, s:]
 
         def reflect(rows: slice, part: np.ndarray = part, v: np.ndarray = v, t: np.ndarray = t) -> None:

@@ -1,12 +1,12 @@
-"""Ridge regression over blocks of rows that no machine has to hold together: `fit_blocks`.
+"""Ridge regression over blocks of rows that are never in memory together: `fit_blocks`.
 
-With features ψ (a map's, or the columns themselves), all that a fit needs of the data are moments,
+With features ψ (of a feature map, or the columns themselves), a fit needs only moments of the data,
 
     W = Σw    m = Σwψ/W    C = Σw(ψ-m)(ψ-m)ᵀ    D = Σw(ψ-m)(y-ȳ)    E = Σw(y-ȳ)²        (m = ȳ = 0 without a constant)
 
-and those of two blocks make those of both: C = C₁ + C₂ + (W₁W₂/W)(m₁-m₂)(m₁-m₂)ᵀ, and D and E likewise. They are added
-in float64, in the order of the blocks, so it does not matter who computed them. Then (C + λW I) v = D, and with r the
-residual of that system P = (E - v·D - v·r)/W and P - D(α) = ‖r‖²/(λW²).
+and those of two blocks combine to those of both: C = C₁ + C₂ + (W₁W₂/W)(m₁-m₂)(m₁-m₂)ᵀ, and D and E likewise. They are
+added in float64, in the order of the blocks, so the result does not depend on the process that computed them. Then (C +
+λW I) v = D, and with r the residual of that system P = (E - v·D - v·r)/W and P - D(α) = ‖r‖²/(λW²).
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from kernelrules import check, kernels, parallel, sharing
-from kernelrules.kernels.values import finite_answers
+from kernelrules import check, kernels, parallel, shared_data
+from kernelrules.kernels.values import require_finite_values
 from kernelrules.results import Certificate, FeatureRidge
 from kernelrules.ridge.certify import ROUNDING, ROUNDS, warn_unless_converged
 from kernelrules.ridge.definite import rounding
@@ -61,15 +61,11 @@ def fit_blocks(
         Whether f may have a constant b that is not penalised.
     tol : float
         Largest duality gap, relative to the primal objective, of a fit that counts as converged.
-    executor : concurrent.futures.Executor, optional
-        Gets a task for each block: the same fit, bit for bit. A few blocks a worker are under way at a time. Tasks use
-        one thread unless `n_threads` says otherwise.
-    n_threads : int, optional
-        Default: the cores that the process may use. The result does not depend on it.
-    callback : callable, optional
-        Told of the blocks that are done; what it raises ends the computation.
-    progress : bool
-        Whether to show a bar, by tqdm.
+    {executor}
+        Each block is a task. A few blocks per worker are in progress at a time.
+    {n_threads, callback}
+        Progress is counted in blocks.
+    {progress}
 
     Returns
     -------
@@ -99,9 +95,9 @@ def fit_blocks(
     of_task = threads if executor is None else (1 if n_threads is None else n_threads)
     total = len(blocks) if hasattr(blocks, "__len__") else None
     found, done = None, 0
-    with sharing.Scattered(executor) as scatter:
+    with shared_data.Scattered(executor) as scatter:
         shared = scatter(feature_map)
-        tasks = ((shared, sharing.carried(block), intercept, of_task) for block in _each(blocks))
+        tasks = ((shared, shared_data.carried_handle(block), intercept, of_task) for block in _each(blocks))
         for part in parallel.stream(_moments_of, tasks, executor, tick, "block"):
             done += 1
             found = part if found is None else found.joined(part, done)
@@ -209,7 +205,7 @@ def _moments_of(feature_map: Any, block: Any, centred: bool, n_threads: int) -> 
             scaled = np.ascontiguousarray((psi * np.sqrt(weight[part])[:, None]).T)
             second += kernels.gram(scaled, kernel=kernels.Linear(), n_threads=threads)
             if tick is not None:
-                tick.air()
+                tick.check_interrupt()
     mean = np.zeros(len(second)) if mean is None else mean
     squares = (weight * rows**2).sum(axis=1)
     if not np.isfinite(second).all():
@@ -297,4 +293,4 @@ def mapped_values(fit: FeatureRidge, x: Any, threads: int, tick: Any) -> np.ndar
                 out[part] = psi @ fit.weights + fit.intercept
             if tick is not None:
                 tick(part.stop, x.shape[0])
-    return finite_answers(out)
+    return require_finite_values(out)

@@ -1,9 +1,9 @@
-"""What coefficients are worth: primal, dual and gap at any α, optimal or not.
+"""Certificates of ridge regression: primal objective, dual objective and gap at any α, optimal or not.
 
-With r = y - Kα - b, and b the weighted mean that makes the primal smallest (or 0 where there is no constant),
+With r = y - Kα - b, and b the weighted mean that minimises the primal (0 without a constant),
 
     P(α) = (1/W) Σ wᵢ rᵢ² + λ αᵀKα
-    D(α) = 2λ αᵀy - λ αᵀKα - λ² W Σ αᵢ²/wᵢ                     (where Σα = 0, if there is a constant)
+    D(α) = 2λ αᵀy - λ αᵀKα - λ² W Σ αᵢ²/wᵢ                     (Σα = 0, if there is a constant)
     P - D = (1/W) Σ wᵢ (rᵢ - λWαᵢ/wᵢ)² ≥ 0                     zero at the optimum only
 
 The gap is computed by its own formula: the difference of two nearly equal objectives would be rounding error.
@@ -18,11 +18,10 @@ from typing import Any
 import numpy as np
 
 from kernelrules import check
-from kernelrules.results import Certificate
+from kernelrules.results import Certificate, ConvergenceWarning
 from kernelrules.ridge.problem import Problem
 
 __all__ = [
-    "ConvergenceWarning",
     "Objectives",
     "Solved",
     "Worth",
@@ -35,10 +34,6 @@ __all__ = [
 ROUNDS = 4  # improvements of a factorisation's solution, after which what is left is rounding error
 EXACT = 1e-24  # relative gap that is not worth improving: twelve digits of the residual
 ROUNDING = 64 * np.finfo(np.float64).eps  # of targets or weights: what violates by less cannot be improved
-
-
-class ConvergenceWarning(UserWarning):
-    """The solver stopped before the tolerance was reached; the certificate says how good the answer is."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,12 +87,12 @@ class Worth(Objectives):
             return bool(((self.gaps <= tol * self.primals) | rounding).all())
 
     def certificate(self, iterations: int, tol: float, y: np.ndarray) -> Certificate:
-        """Of a solution that took so many iterations; whether it converged, `settled` says."""
+        """Return the certificate of a solution after so many iterations; `settled` is whether it converged."""
         return Certificate(self.primal, self.dual, self.gap, self.kkt, iterations, self.settled(tol, y))
 
 
 def worth(problem: Problem, alpha: np.ndarray, at_points: np.ndarray) -> Worth:
-    """Of coefficients (t, n) whose product with the kernel matrix is `at_points`."""
+    """Evaluate objectives, gap and residual at coefficients (t, n); `at_points` is their product with K."""
     noise, lam = problem.noise, problem.lam
     errors = problem.y - at_points
     constant = problem.means(errors)
@@ -147,7 +142,7 @@ def from_worth(
 
 
 def warn_unless_converged(found: Certificate) -> None:
-    """A warning that says how far the solution may be from the best."""
+    """Warn with a bound of the distance from the optimum."""
     if not found.converged:
         warnings.warn(
             f"the tolerance was not reached: the duality gap is {found.gap:.3g} at an objective of {found.primal:.3g} "

@@ -1,14 +1,22 @@
-"""Preconditioned conjugate gradients for (K + diag s) α = y - b: they maximise the dual, and the gap is free.
+"""Preconditioned conjugate gradients for (K + diag s) α = y - b: they maximise the dual, and give the gap at no cost.
 
 With the residual ρ = y - b - (K + diag s) α the certificate of every iterate is
 
     gap = (1/W) Σ wᵢ ρᵢ²,    D = λ αᵀ(y + ρ),    P = D + gap,
 
-so the iteration stops by the relative gap. A constant keeps Σα = 0: preconditioned residuals are projected, and the
-mean of ρ is b's affair.
+so the iteration stops by the relative gap. With a constant b, Σα = 0: preconditioned residuals are projected, and the
+mean of ρ is absorbed by b.
 
 `nystroem_inverse` preconditions by K ≈ BBᵀ, B = K_nq L⁻ᵀ from q of the points with LLᵀ = K_qq, through Woodbury's
-formula, (BBᵀ + S)⁻¹ = S⁻¹ - S⁻¹B (I + BᵀS⁻¹B)⁻¹ BᵀS⁻¹, in float64. Kernel matrices of all points are never held.
+formula, (BBᵀ + S)⁻¹ = S⁻¹ - S⁻¹B (I + BᵀS⁻¹B)⁻¹ BᵀS⁻¹, in float64. Kernel matrices of all points are never stored.
+
+References
+----------
+Hestenes, M. R. and Stiefel, E. (1952). "Methods of conjugate gradients for solving linear systems". Journal of Research
+of the National Bureau of Standards 49(6).
+
+Rudi, A., Carratino, L. and Rosasco, L. (2017). "FALKON: An optimal large scale kernel method". Advances in Neural
+Information Processing Systems 30. Preconditioning by some of the points; the coefficients here are those of all points.
 """
 
 from __future__ import annotations
@@ -20,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from kernelrules import check, kernels, parallel
-from kernelrules.kernels.values import ask, is_callable, plain, take
+from kernelrules.kernels.values import callable_matrix, is_callable, plain, take
 from kernelrules.ridge.certify import Worth, better_of, worth
 from kernelrules.ridge.factor import factor, solve, solve_lower
 from kernelrules.ridge.problem import Problem
@@ -32,7 +40,7 @@ Product = Callable[[np.ndarray], np.ndarray]
 _SINGLE_FROM = 1024  # points from which kernel values of the iterations are float32
 _SINGLE_NOISE = 1e-8  # of n, which bounds the norm of K: less noise drowns in the rounding of float32 values
 _AIM = 0.5  # of the tolerance: the exact gap is a little larger than the recurrence believes
-_PROGRESS = 0.25  # what a round has to make of the gap to be followed by another
+_PROGRESS = 0.25  # another round follows if the gap shrank at least to this share
 _MEMORY_SHARE = 4  # a fourth of the free memory may go to the preconditioner
 _ROWS = 4096  # rows of B whose products are summed together
 
@@ -177,7 +185,9 @@ def _landmark_values(problem: Problem, chosen: np.ndarray) -> tuple[np.ndarray, 
         x = problem.labelled()
         landmarks = take(x, chosen)
         if is_callable(problem.kernel):
-            b = np.ascontiguousarray(ask(problem.kernel, x, landmarks))
+            b = callable_matrix(
+                problem.kernel, x, landmarks, np.empty((x.shape[0], len(chosen))), parallel.uncounted_tick(problem.tick)
+            )
         else:
             b = kernels.gram(plain(x), plain(landmarks), problem.kernel, n_threads=problem.threads)
     between = b[chosen]

@@ -1,9 +1,9 @@
-"""Matrices that have to be positive (semi-)definite: factored, or refused with the eigenvalue that is not.
+"""Matrices that must be positive (semi-)definite: factored, or refused with their smallest eigenvalue.
 
-With a negative eigenvalue, Kv = μv, the primal objective at α + tv has the term t²μ(μ/n + λ): for λ > -μ/n it falls
-without end, and a solution of the equations without a gap is the optimum of nothing. So kernels that are semi-definite
-by no theorem have their matrix looked at, that of all points, labelled or not. A matrix of some of the points has no
-smaller eigenvalue than that of all: where all are too many, some can still refuse it.
+With a negative eigenvalue, Kv = μv, the primal objective at α + tv has the term t²μ(μ/n + λ): for λ > -μ/n it is
+unbounded below, and a solution of the equations is no minimiser. So the matrix of all points, labelled or not, is
+checked for kernels that are not known to be positive semi-definite. A matrix of some of the points has no smaller
+eigenvalue than that of all, so if all are too many, some can still refute it.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from kernelrules.ridge.problem import Problem
 
 __all__ = ["factor_definite", "indefinite", "require_semidefinite", "rounding"]
 
-_LOOKED_AT = 4096  # points whose matrix is looked at even where that takes longer than the fit
+_MIN_CHECKED_POINTS = 4096  # points whose matrix is checked even if that takes longer than the fit
 
 
 def factor_definite(a: np.ndarray, noise: np.ndarray, problem: Problem, what: str) -> bool:
-    """The Cholesky factor of a + diag(noise), below a's diagonal; False where it took a larger diagonal to have one."""
+    """Factor a + diag(noise) by Cholesky, below a's diagonal; False if that required a larger diagonal."""
     diagonal = np.einsum("ii->i", a)
     original = diagonal.copy()
     diagonal += noise
@@ -48,12 +48,12 @@ def factor_definite(a: np.ndarray, noise: np.ndarray, problem: Problem, what: st
 
 
 def rounding(n: int) -> float:
-    """Of the trace: how far below 0 eigenvalues of a semi-definite matrix come out by rounding."""
+    """The share of the trace by which rounding may lower eigenvalues of a semi-definite matrix of n rows."""
     return 8 * np.sqrt(n) * np.finfo(np.float64).eps
 
 
 def indefinite(what: str, lowest: float, problem: Problem) -> ValueError:
-    """What to raise."""
+    """Return the error for a matrix with a negative eigenvalue."""
     return ValueError(
         f"{what} is not positive semi-definite: its smallest eigenvalue is {lowest:.6g} (lam times the sum of weights "
         f"is {problem.lam * problem.total:.3g})"
@@ -61,12 +61,14 @@ def indefinite(what: str, lowest: float, problem: Problem) -> ValueError:
 
 
 def require_semidefinite(problem: Problem) -> Problem:
-    """Refuse a kernel matrix that has negative eigenvalues beyond the rounding of float32; the problem, with the matrix
-    where it has been made."""
+    """Refuse a kernel matrix that has negative eigenvalues beyond the rounding of float32.
+
+    Returns the problem, with the matrix if it has been computed.
+    """
     if problem.semidefinite:
         return problem
-    looked_at = _looked_at(problem)
-    k = problem.gram(of=looked_at)
+    checked = _checked_points(problem)
+    k = problem.gram(of=checked)
     diagonal = np.diagonal(k).copy()
     slack = max(float(np.abs(diagonal).sum()), np.finfo(np.float64).tiny) * np.finfo(np.float32).eps
     places = np.einsum("ii->i", k)
@@ -81,13 +83,13 @@ def require_semidefinite(problem: Problem) -> Problem:
     return problem if problem.given or len(k) < problem.m else replace(problem, held=k)
 
 
-def _looked_at(problem: Problem) -> np.ndarray:
-    """The points whose kernel matrix is: all, unless they are very many more than the labelled ones, or their matrix
-    does not fit."""
+def _checked_points(problem: Problem) -> np.ndarray:
+    """Return the points whose kernel matrix is checked: all, unless they are many more than the labelled ones or their
+    matrix does not fit."""
     n = len(problem.kept)
-    size = problem.m if problem.given else min(problem.m, max(2 * n, _LOOKED_AT))
-    if size > _LOOKED_AT and 8 * size * size > check.free_memory() // 2:
-        size = _LOOKED_AT
+    size = problem.m if problem.given else min(problem.m, max(2 * n, _MIN_CHECKED_POINTS))
+    if size > _MIN_CHECKED_POINTS and 8 * size * size > check.free_memory() // 2:
+        size = _MIN_CHECKED_POINTS
     if size == problem.m:
         return np.arange(size)
     if size <= n:
@@ -96,5 +98,5 @@ def _looked_at(problem: Problem) -> np.ndarray:
 
 
 def _spread(n: int, size: int) -> np.ndarray:
-    """So many of n places, at even distances."""
+    """Return `size` of n places, evenly spaced."""
     return np.arange(size) * n // size

@@ -1,6 +1,6 @@
 """The first form: ŵ = (ΨᵀWΨ + λW I)⁻¹ ΨᵀWy, over the features of a kernel that has an exact feature map.
 
-Rows are mapped by blocks, twice or more, and never held. A constant is taken out by centring. For any w, with
+Rows are mapped by blocks, twice or more, and never stored. A constant is eliminated by centring. For any w, with
 α = w(y - f)/(λW), the gap P(w) - D(α) is λ‖w - Ψᵀα‖²: zero where the normal equations hold.
 """
 
@@ -86,7 +86,7 @@ def features(problem: Problem, tol: float) -> Solved:
 
 
 def feature_solution(problem: Problem, weights: np.ndarray, tol: float) -> Solved:
-    """What weights (t, q) from elsewhere amount to."""
+    """Return the certificate of weights (t, q) of any origin."""
     with parallel.blas_threads(1):
         psi = Features(problem)
         y = problem.y - problem.means(problem.y)[:, None]

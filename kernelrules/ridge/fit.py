@@ -1,9 +1,10 @@
-"""`fit`: the problem read (problem.py), a form and a solver chosen, solved and certified; and `certificate`, for
+"""`fit` reads the problem (problem.py), chooses a form and a solver, solves and certifies; `certificate` certifies
 coefficients of any origin."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -23,8 +24,8 @@ _RBF = kernels.RBF()
 _FORMS = ("auto", "features", "kernel", "dual", "rkhs")
 _SOLVERS = ("auto", "exact", "cg")
 _MAX_ITER = 1000
-_SMALL = 2000  # points whose kernel matrix fits anywhere
-_MATRIX_SHARE = 2  # the kernel matrix may take half of the free memory; beyond that it is not made
+_ALWAYS_EXACT = 2000  # points whose kernel matrix fits into any memory: 32 MB
+_MATRIX_SHARE = 2  # the kernel matrix may take half of the free memory; a larger one is not computed
 
 
 @parallel.reports("ridge")
@@ -62,11 +63,12 @@ def fit(
     lam : float
         λ, greater than 0 (and within 1e-100 and 1e100).
     kernel : Kernel or callable
-        One of `kernelrules.kernels`, or a function k(X, Z) that gives a matrix. gamma is taken from X. Where it is not
-        positive semi-definite by a theorem (`Precomputed`, `Sigmoid`, `Polynomial` with coef0 < 0, functions), the
-        matrix of all points is factored to find out, and refused with its smallest eigenvalue if it is not.
+        One of `kernelrules.kernels`, or a function k(X, Z) that returns a matrix. gamma is taken from X. If it is not
+        known to be positive semi-definite (`Precomputed`, `Sigmoid`, `Polynomial` with coef0 < 0, functions), the
+        matrix of all points is factored as a check, and refused with its smallest eigenvalue if it is not.
     unlabelled : array, sparse matrix or data frame, (u, p), optional
-        Points whose values are wanted along with those of X.
+        Points whose values are wanted along with those of X. For `Precomputed` their kernel values against all points
+        of X, as `predict` takes them: (u, m) for a matrix X of m points.
     form : "auto", "features", "kernel", "dual" or "rkhs"
         Which equations to solve: all give the same f. "features" needs a kernel with an exact feature map; "auto" takes
         it where it is cheaper than "kernel".
@@ -83,16 +85,11 @@ def fit(
         Iterations of "cg", 1000 by default.
     n_components : int, optional
         Points that the Nyström preconditioner of "cg" uses, 3√n by default.
-    rng : Generator, seed or None
-        Decides which points these are.
+    {rng}
+        It chooses the landmarks.
     keep_factor : bool
         Keep the Cholesky factor, n² numbers, so that `posterior` need not make it. For form "kernel".
-    n_threads : int, optional
-        Default: the cores that the process may use.
-    callback : callable, optional
-        Called with a `Progress` several times a second; what it raises ends the computation.
-    progress : bool
-        Whether to show a bar, by tqdm.
+    {n_threads, callback, progress}
 
     Returns
     -------
@@ -103,6 +100,13 @@ def fit(
     -----
     ConvergenceWarning
         Where the tolerance was not reached.
+
+    References
+    ----------
+    Saunders, C., Gammerman, A. and Vovk, V. (1998). "Ridge regression learning algorithm in dual variables".
+    Proceedings of the 15th International Conference on Machine Learning.
+
+    The duality gap as a certificate of all four forms is our own.
 
     Examples
     --------
@@ -121,10 +125,12 @@ def fit(
     limit = _MAX_ITER if max_iter is None else check.whole(max_iter, "max_iter", 1)
     if n_components is not None:
         check.whole(n_components, "n_components", 1)
+    given = isinstance(kernel, kernels.Precomputed)
     problem = read(
-        X, y, lam, kernel, unlabelled=unlabelled, sample_weight=sample_weight, intercept=intercept,
+        X, y, lam, kernel, unlabelled=None if given else unlabelled, sample_weight=sample_weight, intercept=intercept,
         n_threads=n_threads, callback=callback,
     )  # fmt: skip
+    beside = _values_beside(problem, unlabelled) if given and unlabelled is not None else None
     form, solver = _choose(problem, form, solver)
     problem = require_semidefinite(problem)
     if check.flag(keep_factor, "keep_factor") and (form != "kernel" or solver != "exact"):
@@ -139,7 +145,28 @@ def fit(
         solved = forms.kernel(problem, tol, keep_factor)
     else:
         solved = (forms.dual if form == "dual" else forms.rkhs)(problem, tol)
+    if beside is not None:
+        solved = replace(solved, fitted=np.hstack([solved.fitted, _at_others(problem, solved, beside)]))
     return build(problem, solved, form, solver)
+
+
+def _values_beside(problem: Problem, unlabelled: Any) -> Any:
+    """Kernel values of points that are not in the matrix, against those that are."""
+    values = check.matrix(unlabelled, "unlabelled", dtype=np.float64)
+    if values.shape[1] != problem.m:
+        raise ValueError(
+            f"unlabelled has {values.shape[1]} columns but X is the kernel matrix of {problem.m} points: for "
+            "Precomputed() it holds the kernel values of each point against these"
+        )
+    return values
+
+
+def _at_others(problem: Problem, solved: Solved, values: Any) -> np.ndarray:
+    """f, (t, u), from kernel values: no form gives f another value than Σ αⱼ k(x, xⱼ) + b at any point."""
+    alpha = np.zeros((len(solved.alpha), problem.m))
+    alpha[:, problem.kept] = solved.alpha
+    with parallel.blas_threads(1):  # the same bits for any number of threads
+        return np.asarray(plain(values) @ alpha.T).T + solved.constant[:, None]
 
 
 def _choose(problem: Problem, form: str, solver: str) -> tuple[str, str]:
@@ -147,7 +174,7 @@ def _choose(problem: Problem, form: str, solver: str) -> tuple[str, str]:
     if form == "features":
         if is_callable(problem.kernel):
             raise ValueError('form "features" needs a kernel with an exact feature map, got a callable')
-        kernels.feature_map(problem.kernel, problem.points.shape[1])  # raises, and says why
+        kernels.feature_map(problem.kernel, problem.points.shape[1])  # raises with the reason
     if solver == "cg":
         if form not in ("auto", "kernel", "dual"):
             raise ValueError(f'solver "cg" maximises the dual; it cannot solve form {form!r}')
@@ -157,7 +184,7 @@ def _choose(problem: Problem, form: str, solver: str) -> tuple[str, str]:
     if solver == "auto" and form in ("kernel", "dual"):
         n = len(problem.kept)
         held = problem.given or is_callable(problem.kernel)
-        if not held and n > _SMALL and n * n * 8 > check.free_memory() // _MATRIX_SHARE:
+        if not held and n > _ALWAYS_EXACT and n * n * 8 > check.free_memory() // _MATRIX_SHARE:
             return form, "cg"
     return form, "exact"
 
@@ -204,7 +231,7 @@ def certificate(
     callback: Any = None,
     progress: bool = False,
 ) -> Certificate:
-    """What any coefficients are worth: primal and dual objective, and the gap between them.
+    """The certificate of any coefficients: primal and dual objective, and the gap between them.
 
     No f whatever has a smaller objective than `dual`, so f = k(·, X)·alpha is at most `gap` above the best.
 
@@ -218,13 +245,8 @@ def certificate(
     sample_weight, intercept : as in `fit`
         The rest of the problem.
     tol : float
-        The relative gap up to which the certificate says converged.
-    n_threads : int, optional
-        Default: the cores that the process may use.
-    callback : callable, optional
-        Told of progress; what it raises ends the computation.
-    progress : bool
-        Whether to show a bar, by tqdm.
+        The relative gap up to which `converged` is True.
+    {n_threads, callback, progress}
 
     Returns
     -------

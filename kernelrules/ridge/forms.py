@@ -5,7 +5,7 @@ equations, with S = λW diag(1/w) and J_w = diag(w, 0): the weights, and 0 for u
     dual       [K + S, 1; 1ᵀ, 0] [α; b] = [y; 0]     n + 1, LDLᵀ: the stationary point of D, b the multiplier of Σα = 0
     rkhs       f̂ = K_m z + b, (J_w K_m + λW I) z + J_w 1 b = J_w y       m + 1, LU; K_m may be singular
 
-Residuals in float64 then improve a solution where rounding left something to gain.
+Residuals in float64 then refine the solution.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from collections.abc import Callable
 import numpy as np
 
 from kernelrules import check, parallel
-from kernelrules.core import blocks, symmetric
+from kernelrules.core.base import memory
+from kernelrules.core.gram import symmetric
 from kernelrules.ridge.certify import EXACT, ROUNDS, Solved, Worth, better_of, from_worth, worth
 from kernelrules.ridge.conjugate import Product, descend
 from kernelrules.ridge.definite import factor_definite, indefinite, rounding
@@ -110,7 +111,7 @@ def dual(problem: Problem, tol: float) -> Solved:
     n = len(problem.kept)
     size = n + problem.intercept
     check.fits_memory((size, size), np.float64, "the kernel matrix")
-    a = blocks.empty((size, size), np.float64)
+    a = memory.empty((size, size), np.float64)
     problem.gram(a[:n, :n])
     np.einsum("ii->i", a)[:n] += problem.noise
     if problem.intercept:
@@ -172,7 +173,7 @@ def _refined(
     size: int,
     tol: float,
 ) -> Solved:
-    """Solve for y, then for what is left of it, while that makes the gap smaller; α = 0 is there from the start."""
+    """Solve by iterative refinement from α = 0, as long as the gap decreases."""
     everything = n_unknown == problem.m and n_unknown != len(problem.kept)
     zero = np.zeros_like(problem.y)
     best, done = (zero, zero, worth(problem, zero, zero)), -1

@@ -5,12 +5,21 @@ constant M = A⁻¹ - A⁻¹11ᵀA⁻¹/1ᵀA⁻¹1. Then α = My, the residuals
 
     yᵢ - f₋ᵢ(xᵢ) = αᵢ / Mᵢᵢ        f₋ᵢ fitted without point i at the same λW.
 
-Where there are fewer features than points, the same from the eigenvectors of ΨᵀWΨ; where there are very many points,
-from a band matrix instead of Λ (band.py).
+If there are fewer features than points, the same follows from the eigenvectors of ΨᵀWΨ; for many points, from a band
+matrix instead of Λ (band.py).
+
+Invariant: LAPACK and BLAS run on one thread, and threads take blocks of rows that depend on the shapes alone, so any
+number of threads gives the same bits.
+
+References
+----------
+Golub, G. H., Heath, M. and Wahba, G. (1979). "Generalized cross-validation as a method for choosing a good ridge
+parameter". Technometrics 21(2).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -30,7 +39,7 @@ __all__ = ["at", "path"]
 
 _RBF = kernels.RBF()
 _ROWS = 512
-_LARGE, _SHARE = 4500, 80  # points from which a band takes less time than eigenvectors, and of them a λ at most
+_LARGE, _SHARE = 1000, 40  # points from which a band takes less time than eigenvectors, and points per λ at least
 _CLEAR = 100.0  # times the rounding errors, from which on λ needs no eigenvalues
 
 
@@ -63,17 +72,17 @@ def path(
         feature map; "auto" takes what is cheaper.
     sample_weight, intercept : as in `fit`
         The rest of the problem.
-    n_threads : int, optional
-        Default: the cores that the process may use. LAPACK finds the eigenvectors: the last digits may depend on it.
-    callback : callable, optional
-        Told of progress.
-    progress : bool
-        Whether to show a bar, by tqdm.
+    {n_threads, callback, progress}
 
     Returns
     -------
     RidgePath
         Coefficients, leave-one-out errors, degrees of freedom. `ridge.at` makes a fit of one of them.
+
+    References
+    ----------
+    Golub, G. H., Heath, M. and Wahba, G. (1979). "Generalized cross-validation as a method for choosing a good ridge
+    parameter". Technometrics 21(2). Leave-one-out errors from one decomposition.
 
     Examples
     --------
@@ -121,9 +130,21 @@ def _lams(lams: Any) -> np.ndarray:
 Parts = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray | None]
 
 
-def _product_threads(problem: Problem, n_lams: int) -> int:
-    """That pay for n² operations a λ."""
-    return parallel.enough_threads(problem.threads, len(problem.kept) ** 2 * n_lams / 20.0)
+def _by_rows(work: Callable[[slice], None], problem: Problem, rows: slice, n_columns: int, n_lams: int) -> None:
+    """work(some rows) for all of them, in threads where that many products per row and λ pay for it."""
+
+    def quiet(some: slice) -> None:
+        with np.errstate(over="ignore"):  # which other threads do not inherit
+            work(some)
+
+    nanoseconds = (rows.stop - rows.start) * n_columns * n_lams / 20.0
+    threads = parallel.enough_threads(problem.threads, nanoseconds, of_python=True)
+    tasks = ((slice(start, min(start + _ROWS, rows.stop)),) for start in range(rows.start, rows.stop, _ROWS))
+    done = rows.start
+    for _ in parallel.in_threads(quiet, tasks, threads):
+        done = min(done + _ROWS, rows.stop)
+        if problem.tick is not None:
+            problem.tick(done, len(problem.kept))
 
 
 def _from_kernel(problem: Problem, lams: np.ndarray) -> Parts:
@@ -136,38 +157,40 @@ def _from_kernel(problem: Problem, lams: np.ndarray) -> Parts:
         solved = _from_band(problem, lams, k)
         if solved is not None:
             return solved
-        k = problem.gram() * root * root[:, None]  # the other way has spoilt it
-    values, vectors = eigh(k, problem.threads)
+        k = problem.gram() * root * root[:, None]  # the band has overwritten it
+    values, vectors = eigh(k)
     del k
     values = np.where(values > len(values) * np.finfo(np.float64).eps * values[-1], values, 0.0)  # rounding has no λ
     strengths = lams * problem.total
     g = 1.0 / (values + strengths[:, None])
-    with parallel.blas_threads(_product_threads(problem, len(lams))):
+    with parallel.blas_threads(1):
         y = (problem.y * root) @ vectors  # (t, n)
+        e = root @ vectors
         rotated = (g[:, None, :] * y).reshape(-1, len(root))  # all λ and targets in one product
-        alphas = ((rotated @ vectors.T) * root).reshape(len(lams), *y.shape)
-        inverse = np.empty((len(lams), len(root)))  # Mᵢᵢ
-        for start in range(0, len(root), _ROWS):
-            rows = slice(start, start + _ROWS)
+        alphas = np.empty((len(lams), *y.shape))
+        inverse, ones = np.empty((len(lams), len(root))), np.zeros((len(lams), len(root)))  # Mᵢᵢ, A⁻¹1
+
+        def fill(rows: slice) -> None:
+            alphas[:, :, rows] = ((rotated @ vectors[rows].T) * root[rows]).reshape(len(lams), len(y), -1)
             inverse[:, rows] = (g @ np.square(vectors[rows]).T) * problem.weight[rows]
-            if problem.tick is not None:
-                problem.tick(min(start + _ROWS, len(root)), len(root))
-        constants = np.zeros((len(lams), len(y)))
-        if problem.intercept:
-            e = root @ vectors
-            ones = ((g * e) @ vectors.T) * root
-            sums = (g * e * e).sum(axis=1)
-            constants = np.einsum("lk,tk->lt", g * e, y) / sums[:, None]
-            alphas -= constants[:, :, None] * ones[:, None, :]
-            inverse -= ones**2 / sums[:, None]
+            if problem.intercept:
+                ones[:, rows] = ((g * e) @ vectors[rows].T) * root[rows]
+
+        _by_rows(fill, problem, slice(0, len(root)), len(root), len(lams))
+    constants = np.zeros((len(lams), len(y)))
+    if problem.intercept:
+        sums = (g * e * e).sum(axis=1)
+        constants = np.einsum("lk,tk->lt", g * e, y) / sums[:, None]
+        alphas -= constants[:, :, None] * ones[:, None, :]
+        inverse -= ones**2 / sums[:, None]
     noise = strengths[:, None] / problem.weight
     dof = len(root) - (noise * inverse).sum(axis=1)
     return alphas, alphas / inverse[:, None, :], noise[:, None, :] * alphas, dof, constants, None
 
 
 def _from_band(problem: Problem, lams: np.ndarray, k: np.ndarray) -> Parts | None:
-    """The same from K = QBQᵀ with B of few diagonals, for which K is spoilt; None where λ is so small, or K so far from
-    positive semi-definite, that eigenvalues have to be looked at."""
+    """Return the same from K = QBQᵀ with a banded B, which overwrites K; None if λ is so small, or K so far from
+    positive semi-definite, that eigenvalues are required."""
     root, strengths, n = np.sqrt(problem.weight), lams * problem.total, len(k)
     rounding = n * np.finfo(np.float64).eps * float(np.trace(k))  # at least what the largest eigenvalue leaves
     if strengths.min() < _CLEAR * rounding:
@@ -198,27 +221,31 @@ def _from_band(problem: Problem, lams: np.ndarray, k: np.ndarray) -> Parts | Non
 
 def _from_features(problem: Problem, lams: np.ndarray) -> Parts:
     """The same from the eigenvectors of ΨᵀWΨ, and weights (l, t, q)."""
-    with parallel.blas_threads(_product_threads(problem, len(lams))):
+    with parallel.blas_threads(1):
         psi = Features(problem)
         means = problem.means(problem.y)
         y = problem.y - means[:, None]
         second, first = psi.moments(y)
-    values, vectors = eigh(second, problem.threads)
+    values, vectors = eigh(second)
     values = np.maximum(values, 0.0)
     strengths = lams * problem.total
     g = 1.0 / (values + strengths[:, None])
-    with parallel.blas_threads(_product_threads(problem, len(lams))):
+    with parallel.blas_threads(1):
         weights = np.einsum("lk,tk->ltk", g, first @ vectors) @ vectors.T
         errors = np.empty((len(lams), *y.shape))
         left = np.empty((len(lams), y.shape[1]))  # 1 - Hᵢᵢ
         share = problem.weight / problem.total if problem.intercept else np.zeros(y.shape[1])
-        for rows, block in psi.blocks():
-            errors[:, :, rows] = y[:, rows] - weights @ block.T
-            squares = np.square(block @ vectors)
-            weight = problem.weight[rows]
-            # The least that it can be, by the length of ψ: a difference of two numbers near 1 may lose it.
-            least = strengths[:, None] / (strengths[:, None] + weight * squares.sum(axis=1)) * (1 - share[rows])
-            left[:, rows] = np.maximum(1.0 - (g @ squares.T) * weight - share[rows], least * 0.5)
+        for all_rows, block in psi.blocks():
+
+            def fill(rows: slice, first: int = all_rows.start, block: np.ndarray = block) -> None:
+                part, weight = block[rows.start - first : rows.stop - first], problem.weight[rows]
+                errors[:, :, rows] = y[:, rows] - weights @ part.T
+                squares = np.square(part @ vectors)
+                # The least that it can be, by the length of ψ: a difference of two numbers near 1 may lose it.
+                least = strengths[:, None] / (strengths[:, None] + weight * squares.sum(axis=1)) * (1 - share[rows])
+                left[:, rows] = np.maximum(1.0 - (g @ squares.T) * weight - share[rows], least * 0.5)
+
+            _by_rows(fill, problem, all_rows, psi.q, psi.q + len(lams))
     dof = (values * g).sum(axis=1) + problem.intercept
     alphas = errors * problem.weight / strengths[:, None, None]
     constants = means - weights @ psi.mean
@@ -289,12 +316,7 @@ def at(
         Which of `path.lams`; by default the best, `path.best`.
     tol : float
         The relative gap up to which it counts as converged.
-    n_threads : int, optional
-        Default: the cores that the process may use.
-    callback : callable, optional
-        Told of progress; what it raises ends the computation.
-    progress : bool
-        Whether to show a bar, by tqdm.
+    {n_threads, callback, progress}
 
     Returns
     -------

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from kernelrules import check, kernels, parallel
-from kernelrules.core import blocks
+from kernelrules.core.base import memory
 from kernelrules.kernels.matrix import refuse_overflow, require_square
 from kernelrules.kernels.values import (
-    ask,
+    callable_matrix,
     is_callable,
     is_semidefinite,
     plain,
@@ -39,7 +39,7 @@ _LEAST, _MOST = 1e-305, 1e300
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """What is to be solved.
+    """A checked problem.
 
     Attributes
     ----------
@@ -66,7 +66,7 @@ class Problem:
     threads, tick : int, callable or None
         To use; told of progress.
     held : ndarray (m, m) or None
-        The kernel matrix of all points, where it had to be made to be looked at (definite.py).
+        The kernel matrix of all points, if it was computed for a check (definite.py).
     """
 
     data: Any
@@ -136,7 +136,7 @@ class Problem:
         of = self.kept if of is None else of
         if out is None:
             check.fits_memory((len(of), len(of)), np.float64, "the kernel matrix")
-            out = blocks.empty((len(of), len(of)), np.float64)
+            out = memory.empty((len(of), len(of)), np.float64)
         if self._matrix is not None:
             rows = plain(self._rows_of(self._matrix, of))
             rows = rows if len(of) == self.m else rows[:, of]
@@ -144,7 +144,7 @@ class Problem:
             return out
         x = self._rows_of(self.points, of)
         if is_callable(self.kernel):
-            out[...] = ask(self.kernel, x, x)
+            callable_matrix(self.kernel, x, x, out, self.tick)
             require_symmetric(out, "kernel(X, X)")
             return out
         return kernels.gram(
@@ -153,7 +153,7 @@ class Problem:
             self.kernel,
             out=out,
             n_threads=self.threads,
-            callback=None if self.tick is None else self.tick.inner,
+            callback=None if self.tick is None else self.tick.nested,
         )
 
     def product(self, alpha: np.ndarray, single: bool = False) -> np.ndarray:
@@ -163,14 +163,14 @@ class Problem:
                 return self._held_rows(self.kept, alpha).T.copy()
             x = self.labelled()
             x = x.astype(np.float32) if single else x
-            return symmetric_product(x, self.kernel, alpha, self.threads, parallel.air_of(self.tick))
+            return symmetric_product(x, self.kernel, alpha, self.threads, parallel.uncounted_tick(self.tick))
 
     def cross(self, rows: np.ndarray, alpha: np.ndarray) -> np.ndarray:
         """k(points[rows], labelled) · alphaᵀ, (n_rows, t)."""
         with parallel.blas_threads(1):
             if self._matrix is not None:
                 return self._held_rows(rows, alpha)
-            rows_of, air = take(self.points, rows), parallel.air_of(self.tick)
+            rows_of, air = take(self.points, rows), parallel.uncounted_tick(self.tick)
             return product(rows_of, self.labelled(), self.kernel, alpha, self.threads, air)
 
     def _held_rows(self, rows: np.ndarray, alpha: np.ndarray) -> np.ndarray:
@@ -267,7 +267,7 @@ def read(
     given = isinstance(kernel, kernels.Precomputed)
     n = x.shape[0]
     if given:
-        n = _labelled_of_given(x, y, unlabelled)
+        n = _labelled_of_given(x, y)
         x = _symmetric(x)
     if n == 0:
         raise ValueError("no labelled point: y is empty" if x.shape[0] else "X has no rows")
@@ -290,10 +290,8 @@ def read(
     )  # fmt: skip
 
 
-def _labelled_of_given(x: Any, y: Any, unlabelled: Any) -> int:
+def _labelled_of_given(x: Any, y: Any) -> int:
     """How many of the points of a kernel matrix have labels."""
-    if unlabelled is not None:
-        raise ValueError("unlabelled must be None for Precomputed(): X is the kernel matrix of all points")
     require_square(x)
     if _n_dimensions(y, "y") == 0:
         raise ValueError(f"y must be an array, got {y!r}")

@@ -1,4 +1,4 @@
-"""What a fit answers: `predict`, and as a Gaussian process `posterior` and `log_marginal_likelihood`.
+"""Predictions of a fit: `predict`, and as a Gaussian process `posterior` and `log_marginal_likelihood`.
 
 The minimiser is the mean of a Gaussian process with covariance k whose observations have noise sᵢ = λW/wᵢ. With
 A = K + diag s = LLᵀ the variance at x is
@@ -6,6 +6,10 @@ A = K + diag s = LLᵀ the variance at x is
     k(x, x) - |L⁻¹k_x|²        and with a constant of unknown size   + (1 - 1ᵀA⁻¹k_x)² / 1ᵀA⁻¹1 ;
 
 in the features' form  λW ψᵀ(ΨᵀWΨ + λW I)⁻¹ψ  with centred ψ, and + λ for the constant.
+
+References
+----------
+Rasmussen, C. E. and Williams, C. K. I. (2006). "Gaussian Processes for Machine Learning", chapter 2. MIT Press.
 """
 
 from __future__ import annotations
@@ -17,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from kernelrules import check, kernels, parallel
-from kernelrules.kernels.values import ask, finite_answers, is_callable, plain, product, take
+from kernelrules.kernels.values import ask, callable_matrix, is_callable, plain, product, require_finite_values, take
 from kernelrules.results import FeatureRidge, Posterior, RidgeFit
 from kernelrules.ridge.blocks import mapped_values
 from kernelrules.ridge.definite import factor_definite
@@ -30,7 +34,7 @@ __all__ = ["log_marginal_likelihood", "posterior", "predict", "problem_of"]
 _BLOCK_NUMBERS = 1 << 23  # kernel values made at a time
 _CALLABLE_ROWS = 256
 _TRUSTED = 1e-3  # relative residual up to which a float32 factor is used: variances are then off by 2e-5 at most
-_TRIED = 64  # rows of the residual that are looked at
+_TRIED = 64  # rows of the residual that are computed
 
 
 def _require_fit(fit: Any) -> RidgeFit:
@@ -76,12 +80,7 @@ def predict(
         What `ridge.fit` or `ridge.fit_blocks` returned.
     X : array, sparse matrix or data frame, (k, p)
         Points; for `Precomputed` their kernel values against all points of the matrix that was given.
-    n_threads : int, optional
-        Default: the cores that the process may use.
-    callback : callable, optional
-        Told of progress.
-    progress : bool
-        Whether to show a bar, by tqdm.
+    {n_threads, callback, progress}
 
     Returns
     -------
@@ -126,7 +125,7 @@ def _values(fit: RidgeFit, x: Any, threads: int, tick: Any = None) -> np.ndarray
             kept = np.flatnonzero(fit.sample_weight)
             z = take(check.matrix(fit.X, dtype=np.float64), kept)
             values = product(x, z, fit.kernel, np.ascontiguousarray(alpha[:, kept]), threads, tick)
-    values = finite_answers(values + np.atleast_1d(fit.intercept))
+    values = require_finite_values(values + np.atleast_1d(fit.intercept))
     return values[:, 0] if fit.alpha.ndim == 1 else values
 
 
@@ -182,8 +181,8 @@ def _feature_process(fit: RidgeFit, problem: Problem) -> _Process:
 
 
 def _single_factor(fit: RidgeFit, problem: Problem) -> np.ndarray | None:
-    """The factor in float32, if it solves A v = random signs: what is left, in float64, tells its rounding errors times
-    A⁻¹, whatever the targets are, and some rows of it tell as much as all."""
+    """Return the factor in float32 if it solves A v = random signs: the residual in float64 measures its rounding
+    errors times A⁻¹, whatever the targets are, and some of its rows are enough."""
     lower = fit.factor
     if lower is None:
         lower = kernels.gram(take(problem.data, problem.kept), kernel=fit.kernel, n_threads=problem.threads)
@@ -228,17 +227,16 @@ def posterior(
         Points, as in `predict`.
     diagonal : array (k,), optional
         k(x, x) of the points: needed for `Precomputed`, which cannot know it.
-    n_threads : int, optional
-        Default: the cores that the process may use.
-    callback : callable, optional
-        Told of progress.
-    progress : bool
-        Whether to show a bar, by tqdm.
+    {n_threads, callback, progress}
 
     Returns
     -------
     Posterior
         Mean, variance, noise and log marginal likelihood.
+
+    References
+    ----------
+    Rasmussen, C. E. and Williams, C. K. I. (2006). "Gaussian Processes for Machine Learning". MIT Press.
 
     Examples
     --------
@@ -266,8 +264,8 @@ def posterior(
         if problem.tick is not None:
             problem.tick(int(rows[-1]) + 1, x.shape[0])
     return Posterior(
-        finite_answers(mean[:, 0] if problem.flat else mean),
-        np.maximum(finite_answers(variance), 0.0, out=variance),
+        require_finite_values(mean[:, 0] if problem.flat else mean),
+        np.maximum(require_finite_values(variance), 0.0, out=variance),
         problem.lam * problem.total,
         process.likelihood(),
     )
@@ -300,7 +298,7 @@ def _cross_values(process: _Process, x: Any) -> np.ndarray:
         chosen = plain(x)[:, problem.kept]
         return np.array(chosen if isinstance(chosen, np.ndarray) else chosen.toarray(), dtype=np.float64, order="C")
     if is_callable(fit.kernel):
-        return np.array(ask(fit.kernel, x, process.z), order="C")
+        return callable_matrix(fit.kernel, x, process.z, np.empty((x.shape[0], process.z.shape[0])))
     return kernels.gram(plain(x), plain(process.z), fit.kernel, n_threads=problem.threads)
 
 
@@ -334,17 +332,16 @@ def log_marginal_likelihood(
     ----------
     fit : RidgeFit
         What `ridge.fit` returned.
-    n_threads : int, optional
-        Default: the cores that the process may use.
-    callback : callable, optional
-        Told of progress; what it raises ends the computation.
-    progress : bool
-        Whether to show a bar, by tqdm.
+    {n_threads, callback, progress}
 
     Returns
     -------
     float
         Larger is better.
+
+    References
+    ----------
+    Rasmussen, C. E. and Williams, C. K. I. (2006). "Gaussian Processes for Machine Learning". MIT Press.
 
     Examples
     --------

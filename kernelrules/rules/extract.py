@@ -1,4 +1,4 @@
-"""rules.extract: each leaf of a tree is a rule, the conjunction of the tests on the way to it."""
+"""rules.extract: each leaf of a tree becomes a rule, the conjunction of the conditions on the path to it."""
 
 from __future__ import annotations
 
@@ -8,33 +8,40 @@ import numpy as np
 
 from kernelrules import check
 from kernelrules.results import Rule, RuleList, Tree
+from kernelrules.results.linear import leaf_prediction
 from kernelrules.tree.paths import leaf_conditions
 
 __all__ = ["extract"]
 
 
 def extract(t: Tree, feature_names: Any = None, class_names: Any = None, *, approximate: bool = False) -> RuleList:
-    """The rules of a tree, one a leaf, from left to right.
+    """Extract the rules of a tree, one per leaf, from left to right.
 
-    Tests of the same column are merged: A ≤ 2 & A ≤ 5 is A ≤ 2. No two rules hold at once, some rule always does, and
-    `predict` answers as the tree does, for missing values and unseen levels too.
+    Conditions on the same column are merged: A ≤ 2 & A ≤ 5 is A ≤ 2. Exactly one rule holds for every row, and
+    `predict` returns the predictions of the tree, for missing values and unseen levels as well. Rules of this form are
+    the starting point of C4.5's rules [1]_.
 
     Parameters
     ----------
     t : Tree
-        What `tree.grow` or a function of `prune` returned. Oblique splits and linear leaves are refused.
+        The result of `tree.grow` or of a function of `prune`. Oblique splits become conditions on sums of columns, and
+        linear leaves predict a `LinearFunction`.
     feature_names : sequence of str, optional
-        What to call the columns. Default: the names that the training data had, or x0, x1, ...
+        Names of the columns. Default: those of the training data, or x0, x1, ...
     class_names : sequence of str, optional
-        What to call the classes, in the order of t.classes. Default: the labels themselves.
+        Names of the classes, in the order of t.classes. Default: the labels themselves.
     approximate : bool
-        Surrogate splits and fractional rows are no conjunctions of tests, and are refused; with True, missing values
-        go with the larger child instead. Rows without missing values are predicted as by the tree.
+        Surrogate splits and fractional rows are not conjunctions of conditions, and are refused; with True, missing
+        values go to the larger child instead. Predictions of rows without missing values do not change.
 
     Returns
     -------
     RuleList
-        Rules with their support, confidence, rows, weight and shares, as in the leaves.
+        Rules with the support, confidence, n, weight and shares of the leaves.
+
+    References
+    ----------
+    .. [1] J. R. Quinlan, "C4.5: Programs for Machine Learning", chapter 5, Morgan Kaufmann, 1993.
 
     Examples
     --------
@@ -53,6 +60,7 @@ def extract(t: Tree, feature_names: Any = None, class_names: Any = None, *, appr
     leaves, conditions = leaf_conditions(t, approximate=approximate)
     predictions, confidence = _answers(t)
     support = t.weight / t.weight[0]
+    oblique = bool((t.feature >= t.n_features).any())
     whole = t.n_samples.dtype.kind in "iu"
     found = tuple(
         Rule(
@@ -82,13 +90,19 @@ def extract(t: Tree, feature_names: Any = None, class_names: Any = None, *, appr
         columns=t.feature_names,
         n_train=t.n_train,
         n_outputs=t.n_outputs,
+        indicators=t.indicators,
+        directions=t.directions if oblique else None,
+        fill=t.fill if oblique or t.linear is not None else None,
     )
 
 
 def _answers(t: Tree) -> tuple[Any, np.ndarray]:
-    """What each node predicts, and the share of it."""
+    """Return the prediction of each node, and the share of the predicted class."""
     if t.classes is not None:
         best = t.value.argmax(axis=1)
         return t.classes[best], t.value[np.arange(t.n_nodes), best]
     predictions = t.value.tolist() if t.value.ndim == 1 else t.value
+    if t.linear is not None:
+        for leaf in np.flatnonzero(t.left < 0).tolist():
+            predictions[leaf] = leaf_prediction(t, leaf)
     return predictions, np.full(t.n_nodes, np.nan)

@@ -1,9 +1,21 @@
-"""Probabilities from decision values: a sigmoid (Platt) or a rising step function (isotonic regression) of each
-machine's values, and for more than two classes a way to make one distribution of them.
+"""Probabilities from decision values.
 
-The maps are fitted to points that the model has not seen; on its own training points decision values are too good.
-Nothing forces the most probable class to be the one that `predict` names: a sigmoid may pass ½ away from f = 0, and
-pairwise probabilities need not agree with votes.
+Each machine's values are mapped by a sigmoid (Platt 1999, with the corrected Newton method of Lin, Lin and Weng 2007)
+or a non-decreasing step function (isotonic regression). With more than two classes one-vs-rest probabilities are
+normalised, and pairwise probabilities coupled (Wu, Lin and Weng 2004, second method).
+
+The maps are fitted to points that the model has not seen: decision values of its own training points are too large.
+The most probable class need not be that of `predict`: a sigmoid may pass ½ away from f = 0, and pairwise probabilities
+need not agree with votes.
+
+References
+----------
+- J. C. Platt (1999). Probabilistic outputs for support vector machines and comparisons to regularized likelihood
+  methods. In Advances in Large Margin Classifiers, MIT Press, 61-74.
+- H.-T. Lin, C.-J. Lin and R. C. Weng (2007). A note on Platt's probabilistic outputs for support vector machines.
+  Machine Learning 68, 267-276.
+- T.-F. Wu, C.-J. Lin and R. C. Weng (2004). Probability estimates for multi-class classification by pairwise coupling.
+  Journal of Machine Learning Research 5, 975-1005.
 """
 
 from __future__ import annotations
@@ -16,11 +28,11 @@ import numpy as np
 
 from kernelrules import check, parallel
 from kernelrules.results import CalibratedSVM, SVMModel
-from kernelrules.svm.use import all_decisions, require_model
+from kernelrules.svm.prediction import all_decisions, require_model, sides_of
 
 __all__ = ["calibrate", "predict_proba"]
 
-_NEWTON_STEPS = 100
+_MAX_NEWTON_STEPS = 100
 
 
 @parallel.reports("calibrate")
@@ -45,18 +57,20 @@ def calibrate(
     y : array (n,)
         Their labels; every class must occur.
     method : {"platt", "isotonic"}
-        A sigmoid, or a rising step function, which needs more points.
-    n_threads : int, optional
-        Default: the cores that the process may use.
-    callback : callable, optional
-        Told of progress; what it raises ends the computation.
-    progress : bool
-        Whether to show a bar, by tqdm.
+        A sigmoid [1]_ [2]_, or a non-decreasing step function, which requires more points.
+    {n_threads, callback, progress}
 
     Returns
     -------
     CalibratedSVM
         For `predict_proba`.
+
+    References
+    ----------
+    .. [1] J. C. Platt (1999). Probabilistic outputs for support vector machines and comparisons to regularized
+       likelihood methods. In Advances in Large Margin Classifiers, MIT Press, 61-74.
+    .. [2] H.-T. Lin, C.-J. Lin and R. C. Weng (2007). A note on Platt's probabilistic outputs for support vector
+       machines. Machine Learning 68, 267-276.
 
     Examples
     --------
@@ -71,7 +85,7 @@ def calibrate(
            [0., 1.]])
     """
     if require_model(model).classes is None:
-        raise ValueError(f"probabilities are of classes, and the model is of kind {model.kind}")
+        raise ValueError(f"probabilities require classes, and the model is of kind {model.kind}")
     check.one_of(method, "method", "platt", "isotonic")
     values = all_decisions(model, X, n_threads, callback)
     codes = check.known_codes(y, len(values), model.classes)
@@ -80,11 +94,12 @@ def calibrate(
         raise ValueError(
             f"y holds no row of class {check.shown(model.classes[np.argmin(counts)])}: each is needed to calibrate"
         )
-    fit = _sigmoid if method == "platt" else _steps
+    fit = _fit_sigmoid if method == "platt" else _fit_isotonic
     maps = []
-    for column, (positive, others) in enumerate(_sides(model)):
-        used = (codes == positive) | np.isin(codes, others)
-        maps.append(fit(values[used, column], codes[used] == positive))
+    with parallel.blas_threads(1):  # the same bits for any number of threads, and no idle threads that spin
+        for column, (positive, others) in enumerate(sides_of(model)):
+            used = (codes == positive) | np.isin(codes, others)
+            maps.append(fit(values[used, column], codes[used] == positive))
     return CalibratedSVM(model, method, tuple(maps))
 
 
@@ -92,9 +107,10 @@ def calibrate(
 def predict_proba(
     calibrated: CalibratedSVM, X: Any, *, n_threads: int | None = None, callback: Any = None, progress: bool = False
 ) -> np.ndarray:
-    """Probabilities of the classes.
+    """Return probabilities of the classes.
 
-    The most probable class need not be the one that `predict` names.
+    With more than two classes and one-vs-one machines, pairwise probabilities are coupled [1]_. The most probable class
+    need not be the one that `predict` returns.
 
     Parameters
     ----------
@@ -102,17 +118,17 @@ def predict_proba(
         From `calibrate`.
     X : array, sparse matrix or data frame, (n, p)
         Points, as in `decision`.
-    n_threads : int, optional
-        Default: the cores that the process may use.
-    callback : callable, optional
-        Told of progress; what it raises ends the computation.
-    progress : bool
-        Whether to show a bar, by tqdm.
+    {n_threads, callback, progress}
 
     Returns
     -------
     ndarray (n, n_classes)
         Rows add up to 1; columns are in the order of model.classes.
+
+    References
+    ----------
+    .. [1] T.-F. Wu, C.-J. Lin and R. C. Weng (2004). Probability estimates for multi-class classification by pairwise
+       coupling. Journal of Machine Learning Research 5, 975-1005.
 
     Examples
     --------
@@ -138,16 +154,6 @@ def predict_proba(
     return _couple(probabilities, len(model.classes))
 
 
-def _sides(model: SVMModel) -> list[tuple[int, list[int]]]:
-    """For each machine its positive class and the others."""
-    k = len(model.classes)
-    if k == 2:
-        return [(1, [0])]
-    if model.multiclass == "ovo":
-        return [(i, [j]) for i, j in combinations(range(k), 2)]
-    return [(i, [j for j in range(k) if j != i]) for i in range(k)]
-
-
 def _probability(method: str, mapping: tuple[Any, Any], values: np.ndarray) -> np.ndarray:
     if method == "isotonic":
         return np.interp(values, mapping[0], mapping[1])
@@ -156,11 +162,11 @@ def _probability(method: str, mapping: tuple[Any, Any], values: np.ndarray) -> n
     return np.where(z >= 0, np.exp(-np.abs(z)) / (1 + np.exp(-np.abs(z))), 1 / (1 + np.exp(-np.abs(z))))
 
 
-def _sigmoid(values: np.ndarray, positive: np.ndarray) -> tuple[float, float]:
-    """Slope A and offset B of 1 / (1 + exp(A f + B)) of greatest likelihood, by Newton's method with halved steps.
+def _fit_sigmoid(values: np.ndarray, positive: np.ndarray) -> tuple[float, float]:
+    """Return A and B of the most likely 1 / (1 + exp(A f + B)), by Newton's method with halved steps.
 
-    The targets are those of a uniform prior, (n₊ + 1) / (n₊ + 2) and 1 / (n₋ + 2), so the optimum is finite even where
-    the values separate the classes.
+    The targets are those of a uniform prior, (n₊ + 1) / (n₊ + 2) and 1 / (n₋ + 2), so the optimum is finite even if the
+    values separate the classes.
     """
     n_positive, n_negative = int(positive.sum()), int((~positive).sum())
     target = np.where(positive, (n_positive + 1.0) / (n_positive + 2.0), 1.0 / (n_negative + 2.0))
@@ -173,7 +179,7 @@ def _sigmoid(values: np.ndarray, positive: np.ndarray) -> tuple[float, float]:
 
     slope, offset = 0.0, math.log((n_negative + 1.0) / (n_positive + 1.0))
     current = loss(slope, offset)
-    for _ in range(_NEWTON_STEPS):
+    for _ in range(_MAX_NEWTON_STEPS):
         p = _probability("platt", (slope, offset), f)
         residual, curve = target - p, np.maximum(p * (1.0 - p), 1e-12)
         gradient = np.array([residual @ f, residual.sum()])
@@ -192,9 +198,9 @@ def _sigmoid(values: np.ndarray, positive: np.ndarray) -> tuple[float, float]:
     return slope / scale, offset
 
 
-def _steps(values: np.ndarray, positive: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Knots of the rising function nearest in squares to the labels; equal values share one knot."""
-    from scipy.optimize import isotonic_regression  # here: it would make up half of the package's time to import
+def _fit_isotonic(values: np.ndarray, positive: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the knots of the non-decreasing least-squares fit to the labels; equal values share one knot."""
+    from scipy.optimize import isotonic_regression  # imported here: half of the package's import time otherwise
 
     knots, place, counts = np.unique(values, return_inverse=True, return_counts=True)
     share = np.bincount(place, weights=positive) / counts
@@ -202,9 +208,9 @@ def _steps(values: np.ndarray, positive: np.ndarray) -> tuple[np.ndarray, np.nda
 
 
 def _couple(pairwise: np.ndarray, k: int) -> np.ndarray:
-    """One distribution p from pairwise probabilities r: the p that minimises Σ_{i,j} (r_ji p_i - r_ij p_j)² with sum 1.
+    """Return the distribution p that minimises Σ_{i,j} (r_ji p_i - r_ij p_j)², for pairwise probabilities r.
 
-    A linear system for each point; rounding below zero is cut off.
+    One linear system per point (Wu, Lin and Weng 2004); values below zero, by rounding, are set to zero.
     """
     n = len(pairwise)
     r = np.zeros((n, k, k))

@@ -1,7 +1,10 @@
-"""Fits: `svc`, `svr` and `one_class` check what they are given, set up dual problems, and have them solved.
+"""`svc`, `svr` and `one_class`: from arguments to a model.
 
-The five problems, and what a solution is worth, are in dual.py; the machines of several classes in machines.py. Rows of
-weight 0 leave before anything is computed.
+training_data.py  data are checked and, for classes, ordered
+machines.py       one binary machine per split of the classes
+problems.py       each is a dual problem
+strategy.py       which the solver solves
+certificate.py    and certifies
 """
 
 from __future__ import annotations
@@ -15,12 +18,13 @@ import numpy as np
 from kernelrules import check, kernels, parallel
 from kernelrules.kernels.values import resolve
 from kernelrules.results import SVMModel
-from kernelrules.svm import dual
-from kernelrules.svm.centre import at_origin, centred
-from kernelrules.svm.classified import Classified
-from kernelrules.svm.machines import Fitted, Task, build_model, feasible, fit_machines, reorder
-from kernelrules.svm.settings import MOST, Settings, cost, costs, earlier_coefficients, fraction, warn_unless_converged
-from kernelrules.svm.values import KernelValues
+from kernelrules.svm import problems, strategy
+from kernelrules.svm.centring import centred, undo_centring
+from kernelrules.svm.certificate import Solution
+from kernelrules.svm.kernel_values import KernelValues
+from kernelrules.svm.machines import Fitted, Objective, build_model, fit_machines, with_costs
+from kernelrules.svm.settings import Settings, cost, costs, earlier_coefficients, fraction, warn_unless_converged
+from kernelrules.svm.training_data import LabelledData, WeightedRows, read_targets, read_weighted
 
 __all__ = ["one_class", "svc", "svr"]
 
@@ -47,10 +51,11 @@ def svc(
     callback: Any = None,
     progress: bool = False,
 ) -> SVMModel:
-    """A support vector classifier: soft margin with cost C, hard margin (C infinite), or nu.
+    """Fit a support vector classifier: soft margin with cost C, hard margin (C infinite), or nu.
 
     Minimises ½‖w‖² + Σ Cᵢ ξᵢ under yᵢ (w·φ(xᵢ) + b) ≥ 1 - ξᵢ, ξ ≥ 0, where Cᵢ is C times the weights of the row and of
-    its class. Memory: the kernel values that `cache_mb` allows, and a few copies of X.
+    its class. The dual is solved by sequential minimal optimisation [1]_ with second-order working-set selection [2]_.
+    Memory: the kernel values that `cache_mb` allows, and a few copies of X.
 
     Parameters
     ----------
@@ -59,11 +64,11 @@ def svc(
     y : array (n,)
         Labels of any kind: strings, whole numbers, booleans.
     C : float
-        The cost of a slack. Infinity asks for the hard margin.
+        Cost of a slack. Infinity is the hard margin.
     nu : float in (0, 1], optional
-        Instead of C: a lower bound of the share of support vectors and an upper bound of that of margin errors.
+        Instead of C: a lower bound of the share of support vectors and an upper bound of that of margin errors [3]_.
     kernel : Kernel or callable
-        One of `kernelrules.kernels`, or a function of two data sets that gives their kernel matrix.
+        One of `kernelrules.kernels`, or a function of two data sets that returns their kernel matrix.
     multiclass : {"ovo", "ovr"}
         With more than two classes: a machine for each pair, or for each class against the rest.
     class_weight : dict, "balanced" or None
@@ -71,22 +76,16 @@ def svc(
     sample_weight : array (n,), optional
         Factors of C by row; a row of weight 0 is as if it were absent.
     tol : float
-        The largest violation of the optimality conditions that passes.
+        Largest violation of the optimality conditions of a converged machine.
     max_iter : int, optional
-        Most steps a machine may take; default ten million, or a hundred a point if that is more.
+        Most steps per machine; default ten million, or a hundred per point if that is more.
     cache_mb : float, optional
-        Memory for kernel values; default a quarter of what is free.
+        Memory for kernel values; default a quarter of the free memory.
     warm_start : SVMModel, optional
-        A model of the same kind on the same data, or on its first rows: where to start.
-    executor : concurrent.futures.Executor, optional
-        Fits the machines of more than two classes, each a task: the same model, bit for bit. Tasks use one thread
-        unless `n_threads` says otherwise, and `cache_mb` is the memory of each.
-    n_threads : int, optional
-        Default: the cores that the process may use. The result does not depend on it.
-    callback : callable, optional
-        Called with a `Progress` several times a second; what it raises ends the fit.
-    progress : bool
-        Whether to show a bar, by tqdm.
+        A model of the same kind on the same data, or on its first rows, to start from.
+    {executor}
+        With more than two classes, each binary machine is a task, with `cache_mb` of its own.
+    {n_threads, callback, progress}
 
     Returns
     -------
@@ -96,12 +95,24 @@ def svc(
     Raises
     ------
     NotSeparable
-        If C is infinite and no hyperplane separates the classes.
+        If C is infinite and no hyperplane separates the classes: with the proof, and the pair of classes.
+    Undecided
+        If C is infinite, and neither a separating hyperplane nor a proof that there is none was found: with bounds of
+        the distance between the classes' convex hulls.
 
     Warns
     -----
     ConvergenceWarning
         If a machine stopped before the tolerance was reached.
+
+    References
+    ----------
+    .. [1] J. C. Platt (1998). Sequential minimal optimization: a fast algorithm for training support vector machines.
+       Microsoft Research technical report MSR-TR-98-14.
+    .. [2] R.-E. Fan, P.-H. Chen and C.-J. Lin (2005). Working set selection using second order information for
+       training support vector machines. Journal of Machine Learning Research 6, 1889-1918.
+    .. [3] B. Schölkopf, A. J. Smola, R. C. Williamson and P. L. Bartlett (2000). New support vector algorithms.
+       Neural Computation 12, 1207-1245.
 
     Examples
     --------
@@ -118,34 +129,26 @@ def svc(
     C = cost(C)
     nu = None if nu is None else fraction(nu)
     check.one_of(multiclass, "multiclass", "ovo", "ovr")
-    data = Classified.read(X, y, kernel, class_weight, sample_weight)
+    data = LabelledData.read(X, y, kernel, class_weight, sample_weight)
     splits = data.splits(multiclass)
     kind = "svc" if nu is None else "nu_svc"
     earlier = earlier_coefficients(warm_start, data.n_rows, (kind,), len(splits))
     if earlier is not None:
         if len(splits) > 1 and warm_start.multiclass != multiclass:
-            raise ValueError(f"warm_start is a model of {warm_start.multiclass} machines, but {multiclass} is wanted")
+            raise ValueError(f"warm_start is a model of {warm_start.multiclass} machines, but {multiclass} is required")
         if warm_start.classes is None or not np.array_equal(warm_start.classes, data.classes):
-            raise ValueError("warm_start tells other classes apart than y holds")
+            raise ValueError("warm_start has other classes than y")
         if warm_start.C and math.isfinite(C) and math.isfinite(warm_start.C) and nu is None:
             earlier *= C / warm_start.C
         earlier = earlier[:, data.order]
-    task = Task(data.weight, C, nu)
-    machines, n_computed = fit_machines(data.x, data.kernel, splits, task, settings, earlier)
+    if nu is None and math.isinf(C):
+        data = data.without_centring()
+    objective = Objective(data.weight, C, nu)
+    with data.errors_in_user_rows(multiclass):
+        machines, n_computed = fit_machines(data.x, data.kernel, splits, objective, settings, earlier)
     warn_unless_converged([m.certificate for m in machines], settings.tol)
     model = data.model(kind, multiclass, machines, n_computed)
-    return replace(model, C=machines[0].C if nu is not None and len(machines) == 1 else (None if nu else C))
-
-
-def _weighted_rows(X: Any, sample_weight: Any, kernel: Any) -> tuple[Any, np.ndarray, np.ndarray, int, int]:
-    """Data without the rows of weight 0, their weights and numbers, and the shape there was."""
-    x = check.matrix(X)
-    n, n_features = x.shape
-    if n == 0:
-        raise ValueError("X has no rows")
-    weight = check.weights(sample_weight, n)
-    kept = np.flatnonzero(weight > 0)
-    return x if len(kept) == n else reorder(x, kept, kernel), weight[kept], kept, n, n_features
+    return replace(model, C=C) if nu is None else with_costs(model, machines)
 
 
 @parallel.reports("svm")
@@ -166,9 +169,9 @@ def svr(
     callback: Any = None,
     progress: bool = False,
 ) -> SVMModel:
-    """Support vector regression: a tube of half-width epsilon, or one as wide as nu asks for.
+    """Fit a support vector regression with a tube of half-width epsilon, or one whose width nu determines.
 
-    Minimises ½‖w‖² + Σ Cᵢ max(0, abs(yᵢ - f(xᵢ)) - ε); with nu also over ε, at the price C·nu·n for it.
+    Minimises ½‖w‖² + Σ Cᵢ max(0, abs(yᵢ - f(xᵢ)) - ε) [1]_; with nu also over ε, which then costs C·nu·n [2]_.
 
     Parameters
     ----------
@@ -177,18 +180,25 @@ def svr(
     y : array (n,)
         Numbers.
     C : float
-        The cost of a unit outside the tube; finite.
+        Cost of a unit outside the tube; finite.
     epsilon : float
         Half the width of the tube, at least 0. Not used with nu.
     nu : float in (0, 1], optional
         An upper bound of the share of points outside the tube.
-    kernel, sample_weight, tol, max_iter, cache_mb, warm_start, n_threads, callback, progress : optional
+    kernel, sample_weight, tol, max_iter, cache_mb, warm_start : optional
         As in `svc`.
+    {n_threads, callback, progress}
 
     Returns
     -------
     SVMModel
         With one machine.
+
+    References
+    ----------
+    .. [1] V. N. Vapnik (1998). Statistical Learning Theory. Wiley.
+    .. [2] B. Schölkopf, A. J. Smola, R. C. Williamson and P. L. Bartlett (2000). New support vector algorithms.
+       Neural Computation 12, 1207-1245.
 
     Examples
     --------
@@ -203,21 +213,17 @@ def svr(
     C = check.positive(C, "C")
     epsilon = check.not_negative(epsilon, "epsilon")
     nu = None if nu is None else fraction(nu)
-    x, weight, kept, n, n_features = _weighted_rows(X, sample_weight, kernel)
-    target = check.targets(y, n)[kept]
-    if np.abs(target).max(initial=0.0) > MOST:
-        raise ValueError(f"y holds numbers as large as {np.abs(target).max():.3g}: use smaller units, up to {MOST:g}")
+    data, target = read_targets(X, y, sample_weight, kernel)
     kind = "svr" if nu is None else "nu_svr"
-    earlier = earlier_coefficients(warm_start, n, (kind,), 1)
+    earlier = earlier_coefficients(warm_start, data.n_rows, (kind,), 1)
     if nu is None:
-        problem = dual.eps_svr(target, costs(C, weight), epsilon)
+        problem = problems.eps_svr(target, costs(C, data.weight), epsilon)
     else:
-        problem = dual.nu_svr(target, costs(C, weight), nu)
+        problem = problems.nu_svr(target, costs(C, data.weight), nu)
     if earlier is not None:
-        beta = earlier[0, kept] * (C / warm_start.C)
-        start = beta if nu is None else np.concatenate([np.maximum(beta, 0), np.minimum(beta, 0)])
-        problem = replace(problem, start=feasible(problem, start))
-    model, solution = _single(x, kernel, kind, problem, settings, kept, n, n_features)
+        beta = earlier[0, data.kept] * (C / warm_start.C)
+        problem = problems.feasible_start(problem, beta if nu is None else problems.both_sides(beta))
+    model, solution = _fit_one(data, kernel, kind, problem, settings)
     width = epsilon if nu is None else float(solution.offsets[0] - solution.offsets[1]) / 2
     return replace(model, C=C, epsilon=width)
 
@@ -236,7 +242,9 @@ def one_class(
     callback: Any = None,
     progress: bool = False,
 ) -> SVMModel:
-    """The region where most of the data lie: decision values are negative outside.
+    """Fit a one-class machine: the region where most of the data lie, outside of which decision values are negative.
+
+    It is the support of the distribution as Schölkopf et al. [1]_ estimate it.
 
     Parameters
     ----------
@@ -244,13 +252,19 @@ def one_class(
         The data; the square kernel matrix for `Precomputed`.
     nu : float in (0, 1]
         An upper bound of the share of points outside, and a lower bound of that of support vectors.
-    kernel, sample_weight, tol, max_iter, cache_mb, n_threads, callback, progress : optional
+    kernel, sample_weight, tol, max_iter, cache_mb : optional
         As in `svc`.
+    {n_threads, callback, progress}
 
     Returns
     -------
     SVMModel
         With one machine; coefficients between 0 and 1 whose sum is nu·n.
+
+    References
+    ----------
+    .. [1] B. Schölkopf, J. C. Platt, J. Shawe-Taylor, A. J. Smola and R. C. Williamson (2001). Estimating the support
+       of a high-dimensional distribution. Neural Computation 13, 1443-1471.
 
     Examples
     --------
@@ -263,27 +277,19 @@ def one_class(
     """
     settings = Settings(tol, max_iter, cache_mb, n_threads, parallel.ticker(callback, "svm"))
     nu = fraction(nu)
-    x, weight, kept, n, n_features = _weighted_rows(X, sample_weight, kernel)
-    return _single(x, kernel, "one_class", dual.one_class(costs(1.0, weight), nu), settings, kept, n, n_features)[0]
+    data = read_weighted(X, sample_weight, kernel)
+    return _fit_one(data, kernel, "one_class", problems.one_class(costs(1.0, data.weight), nu), settings)[0]
 
 
-def _single(
-    x: Any,
-    kernel: Any,
-    kind: str,
-    problem: dual.Problem,
-    settings: Settings,
-    kept: np.ndarray,
-    n: int,
-    n_features: int,
-) -> tuple[SVMModel, dual.Solution]:
-    """A model of one machine, and what it was made of."""
-    resolved = resolve(kernel, x)
-    moved, centre = (x, None) if kind == "one_class" else centred(x, resolved)
-    values = KernelValues(moved, resolved, settings.threads, settings.cache_mb, settings.tick)
-    solution = dual.solve(values, [problem], settings.tol, settings.max_iter, settings.tick)[0]
+def _fit_one(
+    data: WeightedRows, kernel: Any, kind: str, problem: problems.Problem, settings: Settings
+) -> tuple[SVMModel, Solution]:
+    """Return the model of one machine, and its solution."""
+    resolved = resolve(kernel, data.x)
+    x, centre = (data.x, None) if kind == "one_class" else centred(data.x, resolved)
+    values = KernelValues(x, resolved, settings.threads, settings.cache_mb, settings.tick)
+    solution = strategy.solve(values, [problem], settings.tol, settings.max_iter, settings.tick)[0]
     warn_unless_converged([solution.certificate], settings.tol)
-    machine = Fitted(solution.beta, solution.intercept, solution.certificate)
-    computed = values.rows.n_computed if values.rows.n_computed else values.n
-    model = build_model(x, resolved, kind, [machine], kept, n, n_features, computed)
-    return at_origin(model, centre), solution
+    machine = Fitted(solution.beta, solution.intercept, solution.certificate, weights=solution.weights)
+    model = build_model(data, resolved, kind, [machine], values.rows.n_computed or values.n)
+    return undo_centring(model, centre), solution

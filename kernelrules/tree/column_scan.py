@@ -35,7 +35,7 @@ class NodeRows:
         The criterion for these rows.
     fractional : bool
         Rows with a missing value are left out of a column's splits; otherwise they take the better side.
-    one_level : bool
+    one_category : bool
         Split one level off, instead of any subset.
     min_leaf : int
         Rows that each side must have; fractional: known ones.
@@ -49,7 +49,7 @@ class NodeRows:
     shares: np.ndarray
     measure: Measure
     fractional: bool
-    one_level: bool
+    one_category: bool
     min_leaf: int
     min_weight: float
 
@@ -321,7 +321,7 @@ class _Levels:
         several = len(present) > 1
         self._profile = self._profile_of_levels() if several else np.zeros((len(present), 1))
         few = node.measure.enumerable and len(present) <= _MOST_ENUMERATED
-        self.by_subsets = several and (node.one_level or (self._profile.shape[1] > 1 and few))
+        self.by_subsets = several and (node.one_category or (self._profile.shape[1] > 1 and few))
 
     def _profile_of_levels(self) -> np.ndarray:
         """Where the levels lie among the classes of all rows that a split sends somewhere."""
@@ -360,12 +360,12 @@ class _Levels:
     def best_subset(self) -> Split | None:
         """The best of the subsets, or None if none leaves enough rows on both sides."""
         node, q = self._node, len(self._present)
-        members = np.eye(q, dtype=bool) if node.one_level else _all_subsets(q)
+        members = np.eye(q, dtype=bool) if node.one_category else _all_subsets(q)
         group, n_groups = self._group, q
         learn_side = bool(self._missing.any()) and not node.fractional
         if learn_side:
             group, n_groups = np.where(self._missing, q, group), q + 1
-            members = _with_missing(members, both_sides=not node.one_level)
+            members = _with_missing(members, both_sides=not node.one_category)
         gains = self._gains(members, group, n_groups, node.measure)
         breaker = node.measure.tie_breaker
         ties = None if breaker is None else self._gains(members, group, n_groups, breaker)

@@ -1,4 +1,4 @@
-"""The criteria for the node-by-node grower: what a set of rows costs, W·Q, for many sets of a node's rows at once.
+"""Losses W·Q for the node-by-node builder, of many sets of a node's rows at once.
 
 A measure is made for one node. It answers for cuts of the rows in some order (`cut_losses`) and for sets of levels of
 a categorical column (`subset_losses`); the criteria that are functions of sums over rows share one implementation.
@@ -7,10 +7,11 @@ a categorical column (`subset_losses`); the criteria that are functions of sums 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
-from scipy.special import entr, xlogy
 
+from kernelrules.core.tree.criteria import CRITERIA
 from kernelrules.tree.leaves import weighted_median
 from kernelrules.tree.medians import range_medians
 from kernelrules.tree.problem import Problem
@@ -18,7 +19,6 @@ from kernelrules.tree.problem import Problem
 __all__ = ["Measure", "measure_of"]
 
 _ROUNDING = 8 * np.finfo(np.float64).eps
-_LOG_OF_2 = np.log(2.0)
 
 
 class Measure:
@@ -178,27 +178,7 @@ def _median_loss(y: np.ndarray, w: np.ndarray, rows: np.ndarray) -> float:
     return sum(float(w[rows] @ np.abs(c[rows] - weighted_median(c[rows], w[rows]))) for c in y.T)
 
 
-# ---- losses as functions of sums ----------------------------------------------------------------------------------
-
-
-def _over(numerator: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """The quotient, and 0 where there is no weight."""
-    return np.divide(numerator, weight, out=np.zeros_like(weight), where=weight > 0)
-
-
-def _gini(counts: np.ndarray) -> np.ndarray:
-    weight = counts.sum(axis=0)
-    return weight - _over((counts * counts).sum(axis=0), weight)
-
-
-def _entropy(counts: np.ndarray) -> np.ndarray:
-    counts = np.maximum(counts, 0.0)  # differences of sums may round below 0
-    weight = counts.sum(axis=0)
-    return sum(weight * entr(_over(c, weight)) for c in counts) / _LOG_OF_2
-
-
-def _misclassification(counts: np.ndarray) -> np.ndarray:
-    return counts.sum(axis=0) - counts.max(axis=0)
+# ---- a criterion that is a Python function --------------------------------------------------------------------------
 
 
 def _own(impurity: Callable[[np.ndarray], np.ndarray]) -> Callable[[np.ndarray], np.ndarray]:
@@ -229,26 +209,7 @@ def _checked(answer: object, n: int) -> np.ndarray:
     return impurities
 
 
-def _squared_error(sums: np.ndarray) -> np.ndarray:
-    """Of weights, weighted targets and, last, weighted squares."""
-    return np.maximum(sums[-1] - _over((sums[1:-1] ** 2).sum(axis=0), sums[0]), 0.0)
-
-
-def _poisson(means: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-    """Of weights, weighted targets in units of the node's means and, last, the sum of w·y·log y in these units."""
-
-    def loss(sums: np.ndarray) -> np.ndarray:
-        weight, targets = sums[0], np.maximum(sums[1:-1], 0.0)
-        deviance = sums[-1] - sum(m * xlogy(s, _over(s, weight)) for m, s in zip(means, targets, strict=True))
-        return np.maximum(deviance, 0.0)
-
-    return loss
-
-
 # ---- a node's measure ---------------------------------------------------------------------------------------------
-
-
-_CLASS_LOSSES = {"gini": _gini, "entropy": _entropy, "gain_ratio": _entropy, "misclassification": _misclassification}
 
 
 def measure_of(
@@ -272,17 +233,11 @@ def measure_of(
     """
     if problem.classes_of_rows is not None:
         return _class_measure(problem, criterion, rows, weights)
+    row = CRITERIA.get(criterion)
+    if row is None or row.of_classes:
+        raise ValueError(f"criterion {criterion!r} is not for regression")
     y = problem.targets[rows]
-    match criterion:
-        case "squared_error":
-            z = y - weights @ y / weights.sum()
-            statistics = np.vstack([weights, weights * z.T, weights * (z * z).sum(axis=1)])
-            return _OfMeans(statistics, _squared_error, y, statistics[-1].sum())
-        case "poisson":
-            return _poisson_measure(y, weights)
-        case "absolute_error":
-            return _OfMedians(y, weights)
-    raise ValueError(f"criterion {criterion!r} is not for regression")
+    return _OfMedians(y, weights) if row.of_medians else _mean_measure(row, y, weights)
 
 
 def _class_measure(problem: Problem, criterion: object, rows: np.ndarray, weights: np.ndarray) -> Measure:
@@ -290,17 +245,30 @@ def _class_measure(problem: Problem, criterion: object, rows: np.ndarray, weight
     counts[problem.classes_of_rows[rows], np.arange(len(rows))] = weights
     if callable(criterion):
         return _OfClasses(counts, _own(criterion), concave=False)
-    if criterion not in _CLASS_LOSSES:
+    row = CRITERIA.get(criterion)
+    if row is None or not row.of_classes:
         raise ValueError(f"criterion {criterion!r} is not for classification")
-    measure = _OfClasses(counts, _CLASS_LOSSES[criterion])
-    if criterion == "misclassification":
-        measure.tie_breaker = _OfClasses(counts, _gini)
+    measure = _OfClasses(counts, row.class_losses)
+    if row.ties_by_gini:
+        measure.tie_breaker = _OfClasses(counts, CRITERIA["gini"].class_losses)
     return measure
 
 
-def _poisson_measure(y: np.ndarray, weights: np.ndarray) -> Measure:
+def _mean_measure(row: Any, y: np.ndarray, weights: np.ndarray) -> Measure:
+    """The measure of targets that are normalised, so that little is lost to rounding."""
     means = weights @ y / weights.sum()
-    u = y / np.where(means > 0, means, 1.0)
-    parts = means * xlogy(u, u)
-    statistics = np.vstack([weights, weights * u.T, weights * parts.sum(axis=1)])
-    return _OfMeans(statistics, _poisson(means), y, float(weights @ (np.abs(parts) + means * u).sum(axis=1)))
+    if row.subtracts_mean:
+        z, units = y - means, np.ones_like(means)
+        terms = row.row_terms(z)
+        statistics = np.vstack([weights, weights * z.T, weights * terms.sum(axis=1)])
+        noise = statistics[-1].sum()
+    else:
+        z, units = y / np.where(means > 0, means, 1.0), means
+        terms = units * row.row_terms(z)
+        statistics = np.vstack([weights, weights * z.T, weights * terms.sum(axis=1)])
+        noise = float(weights @ (np.abs(terms) + units * z).sum(axis=1))
+
+    def loss(sums: np.ndarray) -> np.ndarray:
+        return np.maximum(sums[-1] - row.sum_terms(sums[:-1], units), 0.0)
+
+    return _OfMeans(statistics, loss, y, noise)

@@ -1,7 +1,7 @@
-"""The way to each leaf of a tree as conditions, one a column: A ≤ 2 and A ≤ 5 is A ≤ 2.
+"""The way to each leaf of a tree as conditions, one a column or sum of columns: A ≤ 2 and A ≤ 5 is A ≤ 2.
 
 Invariant: a row comes to a leaf exactly if it satisfies the leaf's conditions, missing values and levels that training
-did not have included. Trees whose ways are no conjunctions of tests of single columns are refused.
+did not have included. Trees whose ways are no conjunctions of tests are refused.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import numpy as np
 from kernelrules.results import Condition, Tree
 from kernelrules.results.splits import Allowed, condition_of, sides
 
-__all__ = ["leaf_conditions", "require_axis_splits"]
+__all__ = ["leaf_conditions", "require_conjunctions"]
 
 _REASONS = {
     "surrogate": "splits of other columns stand in for missing values",
@@ -19,12 +19,8 @@ _REASONS = {
 }
 
 
-def require_axis_splits(tree: Tree, approximate: bool) -> None:
-    """Refuse trees whose leaves are no boxes."""
-    if tree.directions is not None and (tree.feature >= tree.n_features).any():
-        raise ValueError("rules have conditions on single columns, but the tree has oblique splits")
-    if tree.linear is not None:
-        raise ValueError("rules predict constants, but the tree's leaves have linear models")
+def require_conjunctions(tree: Tree, approximate: bool) -> None:
+    """Refuse trees whose leaves are no conjunctions of tests."""
     has_surrogates = tree.surrogates is not None and len(tree.surrogates.feature) > 0
     if not approximate and (has_surrogates or tree.missing == "fractional"):
         raise ValueError(
@@ -40,7 +36,7 @@ def leaf_conditions(tree: Tree, *, approximate: bool = False) -> tuple[np.ndarra
     Parameters
     ----------
     tree : Tree
-        What `grow` returned, with splits of single columns and constant leaves.
+        What `grow` returned. An oblique split is a condition on column n_features + k, row k of its `directions`.
     approximate : bool
         Whether to take surrogates and fractions for the larger child.
 
@@ -58,7 +54,7 @@ def leaf_conditions(tree: Tree, *, approximate: bool = False) -> tuple[np.ndarra
     >>> [(c.low, c.high) for way in leaf_conditions(grown)[1] for c in way]
     [(-inf, 0.5), (0.5, 2.5), (2.5, inf)]
     """
-    require_axis_splits(tree, approximate)
+    require_conjunctions(tree, approximate)
     made: dict[tuple[int, Allowed], Condition] = {}
     leaves, found = [], []
     waiting: list[tuple[int, dict[int, Allowed]]] = [(0, {})]

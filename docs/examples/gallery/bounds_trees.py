@@ -1,7 +1,7 @@
-"""What can be promised
+"""Generalisation bounds for trees
 
-A bound on the error of every tree with so many leaves, from the training rows of Spambase alone, with probability 0.95;
-and the error on the other half. The bound is honest, and far off: theory pays for every tree that might have been.
+The bound on the error of every tree with a given number of leaves, from the training rows of Spambase alone, with
+probability 0.95; and the error on the other half. The bound holds but is loose, because it covers every such tree.
 """
 
 import matplotlib.pyplot as plt

@@ -1,7 +1,7 @@
-"""In a pipeline, under a search
+"""A pipeline and a grid search
 
-Handwritten digits with scikit-learn's own tools: an estimator of this package at the end of a pipeline, and
-``GridSearchCV`` over two of its parameters. ``model_`` is what the functions of ``kernelrules.svm`` take.
+Handwritten digits with scikit-learn: an estimator of this package at the end of a pipeline, and ``GridSearchCV`` over
+two of its parameters. ``model_`` is the result that the functions of ``kernelrules.svm`` take.
 """
 
 import matplotlib.pyplot as plt
@@ -27,5 +27,5 @@ shades = ax.imshow(scores, vmin=0.9, cmap="Blues")
 for place, score in np.ndenumerate(scores):
     ax.text(*place[::-1], f"{score:.3f}", ha="center", va="center", color="white" if score > 0.93 else "black")
 ax.set(xlabel="gamma", ylabel="C", xticks=range(len(gammas)), yticks=range(len(Cs)))
-ax.set(xticklabels=gammas, yticklabels=Cs, title="accuracy of three folds")
+ax.set(xticklabels=gammas, yticklabels=Cs, title="accuracy, three folds")
 assert search.score(X[1::3], y[1::3]) > 0.96

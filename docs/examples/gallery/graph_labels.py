@@ -1,7 +1,7 @@
-"""Few labels, many points
+"""Semi-supervised learning on a graph
 
-Handwritten digits of which only some have labels. A graph of neighbours carries the labels on; a machine that sees
-only the labelled points needs many more of them.
+Handwritten digits, of which only some have labels. A graph of neighbours propagates the labels. A support vector
+machine that uses only the labelled points needs many more of them.
 """
 
 import matplotlib.pyplot as plt
@@ -26,7 +26,7 @@ for count in counts:
 figure, ax = plt.subplots(figsize=(5.5, 3.8), layout="constrained")
 for name, marker in (("graph.fit", "o"), ("svm.svc", "s")):
     ax.plot(counts, right[name], marker=marker, label=name)
-ax.set(xscale="log", xlabel="labels a class", ylabel="share of the other digits that are right", ylim=(0.4, 1.0))
+ax.set(xscale="log", xlabel="labels per class", ylabel="accuracy on the other digits", ylim=(0.4, 1.0))
 ax.set_xticks(counts, [str(count) for count in counts])
 ax.minorticks_off()
 ax.legend(frameon=False)

@@ -1,6 +1,6 @@
-"""A kernel matrix from some of its columns
+"""Nyström approximation
 
-Nyström's method takes some points as landmarks; the error falls with their number, and with it the cost of a fit.
+The Nyström method uses some points as landmarks. The error decreases with their number; the cost of a fit increases.
 """
 
 import matplotlib.pyplot as plt

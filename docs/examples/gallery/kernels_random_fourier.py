@@ -1,8 +1,8 @@
-"""Random waves for a kernel
+"""Random Fourier features
 
-Random Fourier features look at no data: cosines of random directions, whose products are the kernel's values on
-average. The error falls like one over the square root of their number, for any data. A linear model of the features is
-then nearly the kernel's.
+Random Fourier features do not depend on the data: they are cosines along random directions, whose products equal the
+kernel in expectation. The error decreases like one over the square root of their number, for any data. A linear model
+of the features approximates the kernel model.
 """
 
 import matplotlib.pyplot as plt
@@ -40,6 +40,6 @@ middle.axhline(whole, color="k", linestyle=":", label="ridge with the kernel")
 middle.set(xlabel="features", ylabel="accuracy on the other half")
 middle.legend()
 slope = np.polyfit(np.log(sizes), np.log(errors), 1)[0]
-print(f"the error falls like features^{slope:.2f}; accuracy {right[-1]:.3f}, with the kernel {whole:.3f}")
+print(f"the error is proportional to features^{slope:.2f}; accuracy {right[-1]:.3f}, with the kernel {whole:.3f}")
 assert -0.65 < slope < -0.4
 assert right[-1] > whole - 0.02

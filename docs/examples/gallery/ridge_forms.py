@@ -1,7 +1,7 @@
-"""One ridge regression, four representations
+"""Ridge regression in four representations
 
-The progress of diabetes over the body mass index. Features, kernel matrix, dual and function values are four ways to
-write the same problem; the curves are drawn in decreasing width, or only the last could be seen.
+Disease progression of diabetes patients against the body mass index. Features, kernel matrix, dual and function
+values are four representations of the same problem. The curves coincide and are drawn with decreasing width.
 """
 
 from sklearn.datasets import load_diabetes
@@ -13,6 +13,6 @@ bmi = data.data[:, data.feature_names.index("bmi")]
 x = (bmi - bmi.mean()) / bmi.std()
 
 ax = plot.ridge_forms(x, data.target, 1e-3, kernels.Polynomial(degree=3))
-ax.set(xlabel="body mass index, standardised", ylabel="progress of the disease")
+ax.set(xlabel="body mass index, standardised", ylabel="disease progression")
 values = [line.get_ydata() for line in ax.get_lines()]
 assert max(abs(curve - values[0]).max() for curve in values) < 1e-6

@@ -1,7 +1,7 @@
-"""All strengths of a ridge regression at once
+"""A ridge regression path
 
-Ten measures of 442 patients. One eigenvalue decomposition gives the fits for 60 values of λ, and with them the errors
-of leaving out each patient in turn.
+Ten measurements of 442 patients. One eigendecomposition gives the fits for 60 values of λ, and with them the
+leave-one-out errors.
 """
 
 import matplotlib.pyplot as plt

@@ -1,7 +1,7 @@
 """A Gaussian process
 
-The equations of ridge regression, read as probabilities: a mean and how sure it is. Forty of the patients, with bands
-of two deviations either way, of the mean and of a new patient.
+Ridge regression as the posterior mean of a Gaussian process, with its variance. The figure shows forty patients, with
+bands of two standard deviations for the mean and for a new patient.
 """
 
 import matplotlib.pyplot as plt
@@ -27,7 +27,7 @@ for variance, shade, label in (
     ax.fill_between(grid, mean - wide, mean + wide, alpha=shade, color="#1f5fa8", linewidth=0, label=label)
 ax.plot(grid, mean, color="#1f5fa8")
 ax.scatter(bmi, y, s=14, color="#333333", zorder=3)
-ax.set(xlabel="body mass index", ylabel="progress of the disease")
+ax.set(xlabel="body mass index", ylabel="disease progression")
 ax.legend(frameon=False)
 inside = np.abs(y - np.interp(bmi, grid, mean)) < np.interp(bmi, grid, 2 * 77 * np.sqrt(found.variance + found.noise))
 assert inside.mean() > 0.85

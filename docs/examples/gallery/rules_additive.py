@@ -1,7 +1,7 @@
 """A sum of rules
 
-Breast cancer Wisconsin. All rules that hold are added up, each with its weight; the sum is positive for a malignant
-tumour. Of the rules that there could be, infinitely many, the L1 problem keeps a handful: five folds choose how many.
+Breast cancer Wisconsin. The score is the sum of the weights of all rules that hold; it is positive for a malignant
+tumour. Of infinitely many possible rules, the L1 penalty selects a few; five-fold cross-validation chooses how many.
 """
 
 import matplotlib.pyplot as plt

@@ -1,7 +1,7 @@
 """Rules for spam
 
-RIPPER's rules for Spambase, as a person would write them. Each is asked in turn; what none of them covers is not spam.
-Bars are the share of the training rows that a rule answers for, the paler part those that it gets wrong.
+RIPPER's rules for Spambase. The rules are tried in order; rows that none of them covers are not spam. Bars show the
+share of the training rows that a rule decides; the paler part is the share that it misclassifies.
 """
 
 from kernelrules import datasets, plot, rules

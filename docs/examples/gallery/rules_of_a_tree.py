@@ -1,6 +1,7 @@
-"""From a tree to short rules
+"""Simplified rules of a tree
 
-The rules of a tree repeat themselves. Simplified, they have fewer conditions, overlap, and are as good on fresh rows.
+The rules of a tree repeat conditions. Simplified rules have fewer conditions, overlap, and are as accurate on new
+rows.
 """
 
 import matplotlib.pyplot as plt

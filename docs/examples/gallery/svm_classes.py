@@ -1,6 +1,6 @@
-"""Three classes, three kinds of model
+"""Three classes, three models
 
-The same plane as a support vector machine, a logistic machine and a tree divide it.
+Decision regions of a support vector machine, a logistic kernel machine and a tree.
 """
 
 import matplotlib.pyplot as plt

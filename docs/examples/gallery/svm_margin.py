@@ -1,8 +1,8 @@
 """A margin and its support vectors
 
-Two kinds of iris that no line separates, by the two measures of their petals. The full line is where the machine
-decides, the broken ones are the edges of the margin, and rings are the support vectors, the only points that matter.
-The certificate says how near to the best machine this one is.
+Two species of iris that no line separates, by two measurements of their petals. The solid line is the decision
+boundary, the dashed lines are the edges of the margin, and rings mark the support vectors, which alone determine the
+model. The certificate bounds the distance from the optimum.
 """
 
 import matplotlib.pyplot as plt

@@ -1,7 +1,7 @@
-"""The odd ones out
+"""Outliers by a one-class SVM
 
-One class of handwritten digits, the zeros. A one-class machine learns where most of them are; those with the lowest
-decision values are the strangest.
+One class of handwritten digits, the zeros. A one-class SVM estimates the region of most of them; the digits with the
+lowest decision values are the outliers.
 """
 
 import matplotlib.pyplot as plt

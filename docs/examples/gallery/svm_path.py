@@ -1,7 +1,7 @@
 """A path over C
 
-From much room for error to little: the number of support vectors, and the objective with the lower bound that its
-certificate gives. The two lines lie on each other: at every C the machine is as good as can be.
+The number of support vectors against C, and the objective with the lower bound of its certificate. The two curves
+coincide: at every C the fit is optimal to within its tolerance.
 """
 
 import matplotlib.pyplot as plt

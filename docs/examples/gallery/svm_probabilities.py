@@ -1,7 +1,7 @@
-"""Probabilities from a machine
+"""Calibrated probabilities
 
-Two measures of tumours. Platt's method turns decision values into probabilities; the lines are where a tumour is
-malignant with 10, 50 and 90 per cent.
+Two measurements of tumours. Platt's method converts decision values to probabilities. The lines mark probabilities of
+10, 50 and 90 per cent that a tumour is malignant.
 """
 
 from sklearn.datasets import load_breast_cancer

@@ -1,7 +1,7 @@
-"""A curve and its tube
+"""Support vector regression and its tube
 
-The progress of diabetes by body mass index. Errors within ε cost nothing: only patients outside of the tube, or on its
-edge, are support vectors and carry the curve. A wider tube needs fewer of them.
+Disease progression of diabetes patients against the body mass index. Errors within ε cost nothing: only patients
+outside the tube, or on its edge, are support vectors. A wider tube needs fewer of them.
 """
 
 import matplotlib.pyplot as plt
@@ -29,4 +29,4 @@ for ax, epsilon in zip(panels, (20.0, 80.0), strict=True):
     assert model.certificate.converged
     outside = np.abs(y - svm.predict(model, scaled)) > epsilon * 1.001
     assert np.isin(np.flatnonzero(outside), model.support).all()
-panels[0].set_ylabel("progress within a year")
+panels[0].set_ylabel("disease progression within a year")

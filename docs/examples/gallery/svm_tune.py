@@ -1,7 +1,8 @@
 """Choosing C and gamma
 
-Breast cancer Wisconsin, 569 tumours with 30 measures each. Five folds judge a grid; bars are standard errors over
-folds. The one-standard-error rule takes the simplest machine, with the smallest C, below the dotted line.
+Breast cancer Wisconsin, 569 tumours with 30 measurements each. Five-fold cross-validation evaluates a grid; bars are
+standard errors over folds. The one-standard-error rule takes the simplest machine, the one with the smallest C, below
+the dotted line.
 """
 
 from sklearn.datasets import load_breast_cancer

@@ -1,6 +1,7 @@
 """Losses and criteria
 
-What machines minimise, as functions of the margin, and what trees minimise, as functions of the share of a class.
+The losses that kernel machines minimise, as functions of the margin, and the impurities that trees minimise, as
+functions of the share of a class.
 """
 
 import matplotlib.pyplot as plt

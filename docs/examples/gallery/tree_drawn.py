@@ -1,7 +1,7 @@
-"""A tree to read
+"""A drawn tree
 
-Three kinds of wine by their chemistry. Bars are the shares of the classes, lines are as thick as the rows that take
-them; what is asked is true on the left.
+Three kinds of wine by their chemistry. Bars show class shares, and the width of a line is proportional to the number
+of rows that follow it. The test of a node is true on the left.
 """
 
 from sklearn.datasets import load_wine

@@ -1,8 +1,8 @@
 """Categories and missing values
 
-The progress of diabetes, from a table as it comes: sex and the decade of age are categories, and a fifth of the body
-mass indices and of the blood pressures were lost on the way. Nothing is encoded or filled in. A split asks for any
-subset of the categories, and learns where rows without a value belong.
+Disease progression of diabetes patients from a table without preprocessing: sex and the decade of age are categories,
+and a fifth of the body mass indices and of the blood pressures are missing. Nothing is encoded or imputed. A split
+may separate any subset of the categories, and learns the side of rows with a missing value.
 """
 
 import numpy as np

@@ -1,7 +1,8 @@
-"""How large should a tree be?
+"""Choosing the size of a tree
 
-Ten folds of half of Spambase. The error falls, and then rises again: larger trees learn the noise of the rows. The
-one-standard-error rule takes the smallest tree that may be as good as the best.
+Ten-fold cross-validation on half of Spambase. The error decreases and then increases with the size, because large
+trees overfit. The one-standard-error rule takes the smallest tree whose error is within one standard error of the
+smallest.
 """
 
 import matplotlib.pyplot as plt

@@ -1,7 +1,7 @@
-"""Thirty leaves, and still to be read
+"""A tree with thirty leaves
 
-A tree for Spambase, all thirty leaves of it, at most six questions away. Larger trees grow to the right, where a
-question has a line of its own, and the figure gets the room that they need.
+A tree for Spambase with thirty leaves and a depth of at most six. Large trees grow to the right, so that every test
+has its own line, and the figure has the size that they need.
 """
 
 from kernelrules import datasets, plot, tree
@@ -13,4 +13,4 @@ print(grown)
 ax = plot.tree(grown, feature_names=names)
 drawn = [text.get_text() for text in ax.texts]
 assert grown.n_leaves == 30
-assert sum("% of" in text for text in drawn) == 30  # what every leaf says
+assert sum("% of" in text for text in drawn) == 30  # the text of every leaf

@@ -1,4 +1,4 @@
-/* An extension in C that calls kernelrules without the GIL, and a function for scipy's LowLevelCallable.
+/* A C extension that calls kernelrules without the GIL, and a function for SciPy's LowLevelCallable.
  *
  *     row_sums(buffer, n, p, gamma)   sums of the rows of the RBF kernel matrix of n points, from 64 rows of it at a time
  *     integrand()                     a capsule "double (double, void *)": k(x, t) times the density of N(0, 1) at t;
@@ -66,7 +66,7 @@ static double mean_at(double t, void *data)
     const kr_kernel kernel = {KR_RBF, 0, given->gamma, 0.0};
     double value = NAN;
     if (api.gram(&given->x, 1, 1, &t, 1, 1, 1, &kernel, &value, 1, 1) != KR_OK)
-        return NAN; /* an integrand has no other way to say so */
+        return NAN; /* an integrand has no other way to report failure */
     return value * exp(-t * t / 2) / 2.5066282746310002;
 }
 

@@ -1,8 +1,8 @@
 /* The public C types of kernelrules: status codes, kernels, suppliers of kernel rows, dual problems of kernel
  * machines, and columns, criteria and splits of trees.
  *
- * This header is the one list: core/status.pxd, cython_api.pxd and the Python enumerations read it. Structs and codes
- * are final once released; later versions add, and raise KR_API_VERSION. It is plain C and can be read without
+ * This header is the one list: core/base/status.pxd, cython_api.pxd and the Python enumerations read it. Structs and
+ * codes are final once released; later versions add, and raise KR_API_VERSION. It is plain C and can be read without
  * Python.h; include Python.h first to get kr_import() as well.
  */
 #ifndef KERNELRULES_API_H
@@ -122,7 +122,7 @@ typedef struct {
 
 /* One column with the targets of its rows. Rows whose x is NaN are missing; the scan finds the better side for them. */
 typedef struct {
-    Py_ssize_t n;             /* rows, below 2^31 / n_classes */
+    Py_ssize_t n;             /* rows, below 2^31 over the least power of 2 that is >= n_classes; of targets below 2^31 */
     const double *x;          /* of every row */
     const Py_ssize_t *order;  /* rows in ascending order of x, missing ones last, as kr_presort gives it */
     Py_ssize_t n_known;       /* those that are not missing */

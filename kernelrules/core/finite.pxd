@@ -1,5 +1,0 @@
-# One pass over data before all else. See finite.pyx.
-
-from kernelrules.core.types cimport real_t
-
-cdef bint all_finite(const real_t *values, Py_ssize_t n) noexcept nogil

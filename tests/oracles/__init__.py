@@ -1,1 +1,0 @@
-"""Slow, obvious twins of the compiled routines: what tests compare with."""
