@@ -6,11 +6,13 @@ milliseconds. Three runnable threads share two cores, so a fair scheduler leaves
 parallel call is expected to take 1.5 times its idle time.
 
 The goals: busy at most 1.6 times idle, and no slower than with n_threads=1 on the same busy machine; for small fits,
-idle no slower than with n_threads=1. NOISE is the difference of the medians of two equal calls. A case that misses a
-goal is measured AGAIN times more, because other virtual machines of the host disturb single measurements, and the
-medians of all its rounds count.
+idle no slower than with n_threads=1. Every case is measured in the same number of rounds. A ratio is the median of the
+ratios of the single rounds, and a goal counts as missed only if the 95 % interval of that median (by order statistics,
+which assumes nothing about the distribution) lies above it: "met" if the median reaches the goal, "undecided" if only
+the interval does.
 """
 
+import math
 import os
 import signal
 import statistics
@@ -28,10 +30,8 @@ from ._peers import PAUSE_SECONDS, THREADS, Table, announce, verdict
 from ._svm_data import clusters, spam, text
 from ._tree_data import continuous
 
-ROUNDS = 9
+ROUNDS = 15
 MOST_BUSY = 1.6
-NOISE = 1.1
-AGAIN = 2
 HEADER = ("case", "1 thread, ms", "2 threads, ms", "2 threads busy, ms", "1 thread busy, ms", "busy/idle",
           "busy: 2 threads/1", "verdict")  # fmt: skip
 
@@ -380,16 +380,26 @@ def measure(columns, call, rounds, go_on, stop):
     return [statistics.median(column) for column in columns]
 
 
-def missed(case, idle_1, idle_2, busy_2, busy_1):
-    """Return the missed goals."""
-    names = []
-    if busy_2 > MOST_BUSY * idle_2:
-        names.append(f"busy {MOST_BUSY} of idle")
-    if busy_2 > NOISE * busy_1:
-        names.append("slower than one thread")
-    if case.small and idle_2 > NOISE * idle_1:
-        names.append("small: slower than one thread")
-    return names
+def ratio(over, under):
+    """Return the median of the rounds' ratios and the lower limit of its 95 % interval."""
+    ratios = sorted(a / b for a, b in zip(over, under, strict=True))
+    n, rank, tail = len(ratios), 0, 0.0
+    while (tail := tail + math.comb(n, rank) / 2**n) <= 0.025:  # P(at most `rank` ratios lie below the median)
+        rank += 1
+    return statistics.median(ratios), ratios[max(rank - 1, 0)]
+
+
+def judge(case, idle_1, idle_2, busy_2, busy_1):
+    """Return the verdict on the rounds of a case."""
+    goals = [
+        (f"busy {MOST_BUSY} of idle", ratio(busy_2, idle_2), MOST_BUSY),
+        ("slower than one thread", ratio(busy_2, busy_1), 1.0),
+    ]
+    if case.small:
+        goals.append(("small: slower than one thread", ratio(idle_2, idle_1), 1.0))
+    missed = [name for name, (_, lower), goal in goals if lower > goal]
+    undecided = [name for name, (middle, lower), goal in goals if lower <= goal < middle]
+    return f"undecided: {', '.join(undecided)}" if undecided and not missed else verdict(missed)
 
 
 def tables(options, wanted):
@@ -399,14 +409,11 @@ def tables(options, wanted):
         with spinning() as (go_on, stop):
             for case in (case for case in CASES if wanted(case.case)):
                 announce(case.case)
-                call, columns = case.make(), [[], [], [], []]
-                for _ in range(1 + AGAIN):
-                    found = measure(columns, call, options.rounds or ROUNDS, go_on, stop)
-                    if not missed(case, *found):
-                        break
-                _, idle_2, busy_2, busy_1 = found
-                yield (case.case, *(f"{1e3 * one:.3g}" for one in found), f"{busy_2 / idle_2:.2f}",
-                       f"{busy_2 / busy_1:.2f}", verdict(missed(case, *found)))  # fmt: skip
+                columns = [[], [], [], []]
+                found = measure(columns, case.make(), options.rounds or ROUNDS, go_on, stop)
+                _, idle_2, busy_2, busy_1 = columns
+                yield (case.case, *(f"{1e3 * one:.3g}" for one in found), f"{ratio(busy_2, idle_2)[0]:.2f}",
+                       f"{ratio(busy_2, busy_1)[0]:.2f}", judge(case, *columns))  # fmt: skip
 
     if not options.memory:
         yield Table("Idle, and with one core taken", HEADER, rows)
